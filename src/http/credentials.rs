@@ -22,7 +22,7 @@ use crate::http::session::SiteCookie;
 use crate::http::session::SiteVisitor;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::storage::audit::{self, CredentialId, CredentialKind};
+use crate::storage::audit::{self, CredentialKind};
 
 /// Authenticates the caller and records it for the log line and the audit log; `None` without valid
 /// credentials.
@@ -41,13 +41,11 @@ pub(crate) async fn principal(
 /// Records the caller of a request for its log line and for audit events.
 pub(crate) fn record_caller(caller: &Principal) {
     let (credential, id) = match caller.method() {
-        AuthMethod::Bearer { family } => {
-            (CredentialKind::AccessToken, CredentialId::Number(family.0))
-        }
-        AuthMethod::ApiKey { key } => (CredentialKind::ApiKey, CredentialId::Number(key)),
-        AuthMethod::Basic => (CredentialKind::Basic, CredentialId::None),
-        AuthMethod::Session => (CredentialKind::Session, CredentialId::None),
-        AuthMethod::Queue | AuthMethod::Operator => (CredentialKind::None, CredentialId::None),
+        AuthMethod::Bearer { family } => (CredentialKind::AccessToken, Some(family.0)),
+        AuthMethod::ApiKey { key } => (CredentialKind::ApiKey, Some(key)),
+        AuthMethod::Basic => (CredentialKind::Basic, None),
+        AuthMethod::Session => (CredentialKind::Session, None),
+        AuthMethod::Queue | AuthMethod::Operator => (CredentialKind::None, None),
     };
     audit::note_caller(caller.account(), credential, id);
 }

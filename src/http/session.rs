@@ -14,7 +14,7 @@ use crate::http::AppState;
 use crate::runtime::clock;
 use crate::runtime::error::Result;
 use crate::runtime::limits::TOKEN_BYTES_MAX;
-use crate::storage::audit::{self, CredentialId, CredentialKind};
+use crate::storage::audit::{self, CredentialKind};
 use crate::storage::database::BrowserSession;
 use model::ContentHash;
 use model::account::{Account, ROLE_OPERATOR, ROLE_PROVIDER};
@@ -150,7 +150,7 @@ impl SiteVisitor {
         let Some(session) = auth.session(cookie, clock::now()).await? else { return Ok(None) };
         // The user may have been deactivated or removed since the login.
         let Some(account) = auth.account(session.user).await? else { return Ok(None) };
-        audit::note_caller(&account, CredentialKind::Session, CredentialId::None);
+        audit::note_caller(&account, CredentialKind::Session, None);
         Ok(Some(Self { account, session, cookie: cookie.to_owned() }))
     }
 

@@ -43,7 +43,7 @@ use crate::access::auth::{Auth, AuthenticatedLogin, RandomSecret};
 use crate::runtime::error::Result;
 use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::limits::{OUTBOX_PER_USER_MAX, SWEEP_ROWS};
-use crate::storage::audit::{self, AuditAction, CredentialId, CredentialKind, ObjectKind};
+use crate::storage::audit::{self, AuditAction, CredentialKind, ObjectKind};
 use crate::storage::database::{
     BrowserSession, DbError, LoginBrowser, LoginOrigin, NewCode, NewConsent, NewFamily, NewMessage,
 };
@@ -389,8 +389,7 @@ impl OAuth {
         if let Some(account) = &account {
             // This endpoint authenticates by itself, and its log line names the user like others
             // (contract security-13).
-            let id = CredentialId::Number(token.family.0);
-            audit::note_caller(account, CredentialKind::AccessToken, id);
+            audit::note_caller(account, CredentialKind::AccessToken, Some(token.family.0));
         }
         Ok(account.map(|account| claims::user_info(&account, token.scopes)))
     }
@@ -421,7 +420,7 @@ impl OAuth {
         let expires = after(now, self.inner.lifetimes.get().session_s);
         let user = login.account.user.id;
         let session = BrowserSession { user, auth_time: now, expires, from };
-        audit::note_caller(&login.account, CredentialKind::Password, CredentialId::None);
+        audit::note_caller(&login.account, CredentialKind::Password, None);
         let login = login.clone();
         let is_open = self
             .inner

@@ -211,7 +211,7 @@ impl<'a> EntryReferences<'a> {
     }
 
     fn client(&self, place: &str, new: &ClientEntry, only_new: bool) -> Result<(), AccountsError> {
-        let stored = self.tx.find_stored_client(&new.client_id)?;
+        let stored = self.tx.find_client(&new.client_id)?;
         if only_new && stored.is_some() {
             return Err(refuse(place, "exists already"));
         }

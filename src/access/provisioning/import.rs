@@ -226,7 +226,7 @@ fn stored_hashes(file: &ValidAccounts, tx: &ReadTx<'_>) -> Result<Vec<Option<Str
         hashes.push(found.and_then(|(_, password)| password));
     }
     for entry in &file.clients {
-        let found = tx.find_stored_client(&entry.value.client_id)?;
+        let found = tx.find_client(&entry.value.client_id)?;
         hashes.push(found.and_then(|client| client.secret));
     }
     Ok(hashes)

@@ -119,7 +119,7 @@ fn stored_logins(file: &ValidAccounts, tx: &ReadTx<'_>) -> Result<StoredLogins, 
         logins.users.push(found.map(|(_, password)| password));
     }
     for entry in &file.clients {
-        logins.clients.push(tx.find_stored_client(&entry.value.client_id)?);
+        logins.clients.push(tx.find_client(&entry.value.client_id)?);
     }
     Ok(logins)
 }
@@ -158,7 +158,7 @@ fn remove(
         let id = entry.value.client_id.to_string();
         if *is_published && tx.remove_client(&id, now)? {
             outcome.removed.push(("client", id));
-        } else if tx.as_read().find_stored_client(&id)?.is_some() {
+        } else if tx.as_read().find_client(&id)?.is_some() {
             outcome.retained.push(("client", id, "it was changed"));
         }
     }

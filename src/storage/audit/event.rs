@@ -225,6 +225,12 @@ impl Actor {
         credential_id: None,
         address: None,
     };
+
+    /// Sets the user and its name.
+    pub(super) fn set_user(&mut self, user: &User) {
+        self.user = Some(user.id);
+        self.user_name = Some(shorten(&user.user_name, AUDIT_ID_CHARS_MAX));
+    }
 }
 
 /// One event of the audit log. It never contains passwords, keys or tokens.
@@ -279,8 +285,7 @@ impl AuditEvent {
     /// Sets the acting user if the request itself does not identify one.
     #[must_use]
     pub fn by_user(mut self, user: &User) -> Self {
-        self.actor.user = Some(user.id);
-        self.actor.user_name = Some(shorten(&user.user_name, AUDIT_ID_CHARS_MAX));
+        self.actor.set_user(user);
         self
     }
 

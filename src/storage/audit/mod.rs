@@ -51,44 +51,12 @@ pub fn stores_rows() -> bool {
     STORES_ROWS.load(Ordering::Relaxed)
 }
 
-/// The public id of credentials, never a secret.
-#[derive(Clone, Debug, Default)]
-pub enum CredentialId {
-    /// No id is known.
-    #[default]
-    None,
-    /// The number of a key, of a family of tokens, or of a user of the operating system.
-    Number(i64),
-    /// The id of an OAuth2 client.
-    Client(String),
-}
-
-impl CredentialId {
-    fn text(&self) -> Option<String> {
-        match self {
-            Self::None => None,
-            Self::Number(number) => Some(number.to_string()),
-            Self::Client(id) => Some(id.clone()),
-        }
-    }
-}
-
-/// The caller of a request, or the operator who runs a command.
-#[derive(Clone)]
-struct RequestCaller {
-    account: Option<Arc<Account>>,
-    /// The user name in the operating system; `None` if unknown.
-    system_user: Option<String>,
-    credential: CredentialKind,
-    id: CredentialId,
-}
-
 /// The context of the request that a task works for.
 #[derive(Clone)]
 struct AuditContext {
     audit: AuditLog,
-    address: Option<IpAddr>,
-    caller: RefCell<Option<RequestCaller>>,
+    /// The caller of the request, or the operator who runs a command.
+    actor: RefCell<Actor>,
     /// True if the password of this request was sent by HTTP Basic.
     is_basic: Cell<bool>,
 }
@@ -181,14 +149,7 @@ impl PendingEvents {
 
     /// Returns a batch of the events that are already queued, without waiting.
     pub fn take(&mut self) -> Vec<AuditEvent> {
-        let mut batch = Vec::new();
-        while batch.len() < AUDIT_BATCH_EVENTS {
-            match self.queue.try_recv() {
-                Ok(event) => batch.push(event),
-                Err(_) => break,
-            }
-        }
-        batch
+        std::iter::from_fn(|| self.queue.try_recv().ok()).take(AUDIT_BATCH_EVENTS).collect()
     }
 
     /// Records the throttled logins of windows that have ended at `now`. If `is_last`, the process ends and
@@ -218,16 +179,12 @@ pub async fn scope<T>(
     address: Option<IpAddr>,
     work: impl Future<Output = T>,
 ) -> (T, Option<UserId>) {
-    let context =
-        AuditContext { audit, address, caller: RefCell::new(None), is_basic: Cell::new(false) };
+    let actor = RefCell::new(Actor { address, ..Actor::UNKNOWN });
+    let context = AuditContext { audit, actor, is_basic: Cell::new(false) };
     let work = async {
         let output = work.await;
         // Read here, because the context ends with the scope.
-        let user = CONTEXT.with(|context| {
-            let caller = context.caller.borrow();
-            caller.as_ref().and_then(|caller| Some(caller.account.as_ref()?.user.id))
-        });
-        (output, user)
+        (output, CONTEXT.with(|context| context.actor.borrow().user))
     };
     CONTEXT.scope(context, work).await
 }
@@ -235,16 +192,15 @@ pub async fn scope<T>(
 /// Runs a command of the operator. `system_user` is the operator's user name in the operating system (empty
 /// if unknown), and `user_id` the user id.
 pub fn run_as_operator<T>(system_user: &str, user_id: u32, work: impl FnOnce() -> T) -> T {
-    let caller = RequestCaller {
-        account: None,
-        system_user: Some(system_user.to_owned()).filter(|name| !name.is_empty()),
+    let actor = RefCell::new(Actor {
+        user_name: Some(system_user.to_owned()).filter(|name| !name.is_empty()),
         credential: CredentialKind::CommandLine,
-        id: CredentialId::Number(user_id.into()),
-    };
-    let caller = RefCell::new(Some(caller));
+        credential_id: Some(user_id.to_string()),
+        ..Actor::UNKNOWN
+    });
     // A command has no task that drains a queue. Its changes write their events themselves.
     let audit = AuditLog::lines_only();
-    let context = AuditContext { audit, address: None, caller, is_basic: Cell::new(false) };
+    let context = AuditContext { audit, actor, is_basic: Cell::new(false) };
     CONTEXT.sync_scope(context, work)
 }
 
@@ -273,19 +229,26 @@ fn change(change: impl FnOnce(&AuditContext)) {
     CONTEXT.try_with(change).unwrap_or_default();
 }
 
-/// Sets the caller for the events of this request and its log line.
-pub fn note_caller(account: &Arc<Account>, credential: CredentialKind, id: CredentialId) {
-    let account = Some(Arc::clone(account));
-    let caller = RequestCaller { account, system_user: None, credential, id };
-    change(|context| *context.caller.borrow_mut() = Some(caller));
+/// Sets the caller for the events of this request and its log line. `id` is the public number of the
+/// credentials, such as the number of a key.
+pub fn note_caller(account: &Account, credential: CredentialKind, id: Option<i64>) {
+    change(|context| {
+        let mut actor = context.actor.borrow_mut();
+        actor.set_user(&account.user);
+        actor.credential = credential;
+        actor.credential_id = id.map(|id| id.to_string());
+    });
 }
 
 /// Sets the calling OAuth2 client for the events of this request.
 pub fn note_client(client_id: &str, has_secret: bool) {
     let credential = if has_secret { CredentialKind::ClientSecret } else { CredentialKind::None };
-    let id = CredentialId::Client(client_id.to_owned());
-    let caller = RequestCaller { account: None, system_user: None, credential, id };
-    change(|context| *context.caller.borrow_mut() = Some(caller));
+    let credential_id = Some(client_id.to_owned());
+    change(|context| {
+        let mut actor = context.actor.borrow_mut();
+        let address = actor.address;
+        *actor = Actor { credential, credential_id, address, ..Actor::UNKNOWN };
+    });
 }
 
 /// Marks the password of this request as sent by HTTP Basic.
@@ -297,22 +260,7 @@ pub fn note_basic() {
 /// unknown outside a request.
 #[must_use]
 pub fn event(action: AuditAction) -> AuditEvent {
-    let actor = CONTEXT.try_with(|context| {
-        let caller = context.caller.borrow();
-        let address = context.address;
-        let Some(caller) = caller.as_ref() else { return Actor { address, ..Actor::UNKNOWN } };
-        let actor = Actor {
-            user: None,
-            user_name: caller.system_user.clone(),
-            credential: caller.credential,
-            credential_id: caller.id.text(),
-            address,
-        };
-        match &caller.account {
-            Some(account) => AuditEvent::new(action, actor).by_user(&account.user).actor,
-            None => actor,
-        }
-    });
+    let actor = CONTEXT.try_with(|context| context.actor.borrow().clone());
     AuditEvent::new(action, actor.unwrap_or(Actor::UNKNOWN))
 }
 
@@ -348,8 +296,10 @@ pub fn record(event: AuditEvent) {
 /// as one event with their number when the window ends.
 #[must_use]
 pub fn count_throttled(now: Timestamp) -> bool {
-    let is_first = CONTEXT
-        .try_with(|context| context.audit.inner.throttled.lock().count(context.address, now));
+    let is_first = CONTEXT.try_with(|context| {
+        let address = context.actor.borrow().address;
+        context.audit.inner.throttled.lock().count(address, now)
+    });
     // Without a request there are no windows, so each login is an event of its own.
     is_first.unwrap_or(true)
 }

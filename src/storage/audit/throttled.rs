@@ -36,16 +36,12 @@ impl ThrottledLogins {
         if !self.windows.contains_key(&key) && self.windows.len() >= AUDIT_THROTTLED_KEYS_MAX {
             key = None;
         }
-        match self.windows.get_mut(&key) {
-            Some(window) => {
-                window.further = window.further.saturating_add(1);
-                false
-            }
-            None => {
-                self.windows.insert(key, ThrottleWindow { since: now, further: 0 });
-                true
-            }
+        if let Some(window) = self.windows.get_mut(&key) {
+            window.further = window.further.saturating_add(1);
+            return false;
         }
+        self.windows.insert(key, ThrottleWindow { since: now, further: 0 });
+        true
     }
 
     /// Ends the windows that are over at `now`, or all if `is_last`. Returns an event for each window with

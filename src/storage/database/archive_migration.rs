@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use super::engine::WriteMode;
-use super::error::DbError;
+use super::error::{DbError, DbResult};
 use super::handle::Db;
 use super::statements::archive_migration::{ITEM_LOG, ITEMS, MigratedTable, RowBatch, TABLES};
 use super::statements::check::NamedOriginal;
@@ -26,7 +26,7 @@ pub type ReportRows = Arc<dyn Fn(&'static str, usize) + Send + Sync>;
 
 /// Copies the originals that were added last, while the write lock is held. Called again if that step must be
 /// repeated.
-pub type CopyOriginals = Arc<dyn Fn(&[NamedOriginal]) -> Result<(), DbError> + Send + Sync>;
+pub type CopyOriginals = Arc<dyn Fn(&[NamedOriginal]) -> DbResult<()> + Send + Sync>;
 
 /// The result of a migration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl ArchiveMigration {
     /// Begins the migration: `to` must be empty, or left by an earlier migration of this archive.
     ///
     /// Fails with [`DbError::InUse`] if `to` contains a different archive.
-    pub fn begin(from: &Db, to: &Db, report: ReportRows) -> Result<Self, DbError> {
+    pub fn begin(from: &Db, to: &Db, report: ReportRows) -> DbResult<Self> {
         // Marked before the first row, so that no service starts on the new database until the end.
         to.write_blocking(|tx| {
             let read = tx.as_read();
@@ -95,46 +95,44 @@ impl ArchiveMigration {
 
     /// Copies the new rows of the items and their log until few are left, while other processes continue to
     /// write. Returns the number of the last item.
-    pub fn catch_up(&self) -> Result<i64, DbError> {
+    pub fn catch_up(&self) -> DbResult<i64> {
         // Bounded, because an archive that is written faster than it is copied would never catch up.
         for _ in 0..MIGRATION_ROUNDS_MAX {
-            let log = self.follow(&ITEM_LOG, &|table, after| {
-                self.from.read_blocking(move |tx| tx.next_batch(table, after))
-            })?;
-            let items = self.follow(&ITEMS, &|table, after| {
+            let rows = self.follow(&|table, after| {
                 self.from.read_blocking(move |tx| tx.next_batch(table, after))
             })?;
             // The rest is small enough to be copied under the write lock.
-            if log + items <= MIGRATION_BATCH_ROWS {
+            if rows <= MIGRATION_BATCH_ROWS {
                 break;
             }
         }
         self.to.read_blocking(|tx| tx.reached(&ITEMS))
     }
 
-    /// Copies the rows of a table after the last row in the new database. `next` reads them. Returns their
-    /// number.
+    /// Copies the rows of the item log and of the items after the last ones in the new database. `next` reads
+    /// them. Returns their number.
     fn follow(
         &self,
-        table: &'static MigratedTable,
-        next: &dyn Fn(&'static MigratedTable, i64) -> Result<RowBatch, DbError>,
-    ) -> Result<usize, DbError> {
-        let mut after = self.to.read_blocking(move |tx| tx.reached(table))?;
+        next: &dyn Fn(&'static MigratedTable, i64) -> DbResult<RowBatch>,
+    ) -> DbResult<usize> {
         let mut rows = 0;
-        loop {
-            let batch = next(table, after)?;
-            let Some(last) = batch.last() else { return Ok(rows) };
-            after = last;
-            rows += batch.len();
-            self.put(batch)?;
+        for table in [&ITEM_LOG, &ITEMS] {
+            let reached = self.to.read_blocking(move |tx| tx.reached(table))?;
+            let mut batch = next(table, reached)?;
+            while let Some(last) = batch.last() {
+                rows += batch.len();
+                self.put(batch)?;
+                batch = next(table, last)?;
+            }
         }
+        Ok(rows)
     }
 
-    fn put(&self, batch: RowBatch) -> Result<(), DbError> {
-        let name = batch.table_name();
+    fn put(&self, batch: RowBatch) -> DbResult<()> {
+        let name = batch.table.name;
         let rows = batch.len();
         self.to.write_blocking(move |tx| {
-            if name == ITEMS.name() {
+            if name == ITEMS.name {
                 // An item may have been copied before under a different number. Rows of the log never are.
                 tx.insert_items(&batch)
             } else {
@@ -155,7 +153,7 @@ impl ArchiveMigration {
         carried: i64,
         carry: &CopyOriginals,
         switch: Option<&str>,
-    ) -> Result<MigratedRows, DbError> {
+    ) -> DbResult<MigratedRows> {
         let moved_to = self.from.read_blocking(|tx| tx.moved_to())?;
         let has_moved = moved_to.is_some();
         if let Some(moved_to) = moved_to.filter(|place| switch.is_none_or(|to| place != to)) {
@@ -187,7 +185,7 @@ impl ArchiveMigration {
         carried: i64,
         carry: &CopyOriginals,
         switch: Option<&str>,
-    ) -> Result<MigratedRows, DbError> {
+    ) -> DbResult<MigratedRows> {
         // Slow work is done before the lock is acquired. One transaction per table, because the engine would
         // otherwise check foreign keys against the rows just deleted.
         for table in TABLES.iter().rev() {
@@ -222,7 +220,7 @@ impl ArchiveMigration {
         here: &ReadTx<'_>,
         carried: i64,
         carry: &CopyOriginals,
-    ) -> Result<(MigratedRows, Stopwatch), DbError> {
+    ) -> DbResult<(MigratedRows, Stopwatch)> {
         let held = Stopwatch::start();
         Ok((self.copy_remaining(here, carried, carry)?, held))
     }
@@ -232,9 +230,8 @@ impl ArchiveMigration {
         here: &ReadTx<'_>,
         carried: i64,
         carry: &CopyOriginals,
-    ) -> Result<MigratedRows, DbError> {
-        self.follow(&ITEM_LOG, &|table, after| here.next_batch(table, after))?;
-        self.follow(&ITEMS, &|table, after| here.next_batch(table, after))?;
+    ) -> DbResult<MigratedRows> {
+        self.follow(&|table, after| here.next_batch(table, after))?;
         self.remove_replaced(here)?;
         let floor = here.log_floor()?;
         self.to.write_blocking(move |tx| tx.trim_item_log(floor))?;
@@ -254,7 +251,7 @@ impl ArchiveMigration {
     }
 
     /// Fails if the copied part of the item log differs from this one.
-    fn compare_log(&self, here: &ReadTx<'_>) -> Result<(), DbError> {
+    fn compare_log(&self, here: &ReadTx<'_>) -> DbResult<()> {
         let floor = here.log_floor()?;
         let reached = self.to.read_blocking(|tx| tx.reached(&ITEM_LOG))?;
         // Rows that were trimmed here are trimmed in the new database later, so they are not compared.
@@ -268,7 +265,7 @@ impl ArchiveMigration {
     }
 
     /// Fails if the new database contains items of a different archive.
-    fn compare_marks(&self, here: &ReadTx<'_>) -> Result<(), DbError> {
+    fn compare_marks(&self, here: &ReadTx<'_>) -> DbResult<()> {
         let there = self.to.read_blocking(|tx| tx.marks_of_items())?;
         let reached = there.last().map_or(0, |(doc, _)| *doc);
         // Later items have not been copied yet.
@@ -283,7 +280,7 @@ impl ArchiveMigration {
 
     /// Deletes versions of items in the new database that were replaced here since they were copied. A
     /// version never changes, so its number identifies it.
-    fn remove_replaced(&self, here: &ReadTx<'_>) -> Result<(), DbError> {
+    fn remove_replaced(&self, here: &ReadTx<'_>) -> DbResult<()> {
         let current = here.numbers_of_items()?;
         let mut replaced = self.to.read_blocking(|tx| tx.numbers_of_items())?;
         replaced.retain(|doc| current.binary_search(doc).is_err());
@@ -296,15 +293,15 @@ impl ArchiveMigration {
         Ok(())
     }
 
-    fn compare(&self, here: &ReadTx<'_>) -> Result<MigratedRows, DbError> {
+    fn compare(&self, here: &ReadTx<'_>) -> DbResult<MigratedRows> {
         let mut tables = Vec::with_capacity(TABLES.len() + 2);
         for table in [&ITEMS, &ITEM_LOG].into_iter().chain(TABLES) {
             let rows = here.rows_of(table)?;
             let there = self.to.read_blocking(move |tx| tx.rows_of(table))?;
             if rows != there {
-                return Err(differs(table.name(), rows, there));
+                return Err(differs(table.name, rows, there));
             }
-            tables.push((table.name(), rows));
+            tables.push((table.name, rows));
         }
         Ok(MigratedRows { tables, held_ms: 0 })
     }
@@ -312,12 +309,12 @@ impl ArchiveMigration {
 
 impl Db {
     /// Returns the present place of this database's archive, if it has moved.
-    pub fn moved_to(&self) -> Result<Option<String>, DbError> {
+    pub fn moved_to(&self) -> DbResult<Option<String>> {
         self.read_blocking(|tx| tx.moved_to())
     }
 
     /// Returns whether a migration into this database is unfinished: its content is incomplete.
-    pub fn is_migration_target(&self) -> Result<bool, DbError> {
+    pub fn is_migration_target(&self) -> DbResult<bool> {
         self.read_blocking(|tx| tx.is_migration_target())
     }
 
@@ -326,7 +323,7 @@ impl Db {
     ///
     /// Fails with [`DbError::InUse`] if `to` may be in use: it has nodes, or rows that differ from the copied
     /// ones.
-    pub fn invalidate_target(&self, to: &Self) -> Result<(), DbError> {
+    pub fn invalidate_target(&self, to: &Self) -> DbResult<()> {
         // No lock is needed here: a moved archive refuses writes.
         let here = self.read_blocking(|tx| tx.marks_of_tables())?;
         to.write_blocking(move |tx| {
@@ -349,9 +346,10 @@ impl Db {
     }
 
     /// Makes this database the place of its archive again.
-    pub fn cancel_move(&self) -> Result<(), DbError> {
+    pub fn cancel_move(&self) -> DbResult<()> {
         // Writes although the archive has moved, because it removes the mark that refuses every other write.
-        self.threads.write(WriteMode::EvenMoved, |tx| tx.note_moved(None))
+        let keys = self.keys.clone();
+        self.threads.write(WriteMode::EvenMoved, keys, |tx| tx.note_moved(None)).map(drop)
     }
 }
 

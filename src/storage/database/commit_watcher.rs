@@ -2,28 +2,27 @@
 
 use std::sync::Arc;
 
-use super::connection::DatabaseConnection;
-use super::engine::{ConnectionPurpose, DatabaseEngine};
-use super::error::DbError;
+use super::engine::{ConnectionPurpose, DatabaseEngine, EngineConnection};
+use super::error::{DbError, DbResult};
 use super::transactions::ReadTx;
 
 /// Notices commits of any process, on a dedicated connection.
 pub struct CommitWatcher {
-    connection: DatabaseConnection,
+    connection: Box<dyn EngineConnection>,
     data_version: i64,
 }
 
 impl CommitWatcher {
-    pub(super) fn open(engine: &Arc<dyn DatabaseEngine>) -> Result<Self, DbError> {
+    pub(super) fn open(engine: &Arc<dyn DatabaseEngine>) -> DbResult<Self> {
         Ok(Self {
-            connection: DatabaseConnection::open(engine, ConnectionPurpose::Follow)?,
+            connection: Arc::clone(engine).open(ConnectionPurpose::Follow)?,
             // No engine has this version, so the first call reports commits.
             data_version: -1,
         })
     }
 
     /// Returns whether a different connection has committed since the last call. Costs a few microseconds.
-    pub fn has_commits(&mut self) -> Result<bool, DbError> {
+    pub fn has_commits(&mut self) -> DbResult<bool> {
         let found = self.connection.data_version()?;
         Ok(std::mem::replace(&mut self.data_version, found) != found)
     }
@@ -33,22 +32,21 @@ impl CommitWatcher {
 pub struct SnapshotReader(CommitWatcher);
 
 impl SnapshotReader {
-    pub(super) fn open(engine: &Arc<dyn DatabaseEngine>) -> Result<Self, DbError> {
+    pub(super) fn open(engine: &Arc<dyn DatabaseEngine>) -> DbResult<Self> {
         CommitWatcher::open(engine).map(Self)
     }
 
     /// Returns whether a different connection has committed since the last call, as
     /// [`CommitWatcher::has_commits`] does.
-    pub fn has_commits(&mut self) -> Result<bool, DbError> {
+    pub fn has_commits(&mut self) -> DbResult<bool> {
         self.0.has_commits()
     }
 
     /// Runs `read` against one consistent state. Blocks.
-    pub fn read<T, F>(&mut self, read: F) -> Result<T, DbError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&ReadTx<'_>) -> Result<T, DbError> + Send + 'static,
-    {
+    pub fn read<T: Send + 'static>(
+        &mut self,
+        read: impl FnOnce(&ReadTx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<T> {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         self.0.connection.read(Box::new(move |outcome| {
             drop(sender.send(outcome.and_then(|tx| read(&ReadTx::new(tx)))));

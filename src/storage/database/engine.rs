@@ -4,12 +4,23 @@
 //! [`EngineTransaction`]. Statements are written against that trait and name no driver: every difference
 //! between the engines is one of its methods.
 
-use std::{fmt, ops::ControlFlow, sync::Arc};
+use std::{borrow::Cow, fmt, net::IpAddr, ops::ControlFlow, sync::Arc};
 
-use super::error::{DbError, wrong_value};
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::error::{DbError, DbResult, wrong_value};
 use super::facts::{DatabaseFacts, DatabaseFlaw};
 use crate::runtime::limits::CHECK_FLAWS_MAX;
-use model::account::{AgreementId, FamilyId, OrderId, OrganizationId, ProductId, UserId};
+use crate::storage::audit::{AuditAction, AuditOutcome, CredentialKind};
+use crate::storage::diagnostics::DiagnosticKind;
+use model::account::{
+    AgreementId, AgreementType, ChannelMethod, DeliveryState, DeviceKind, FamilyId, LicensePeriod,
+    MessageState, MessageTransport, NotificationKind, OrderId, OrganizationId, PasswordLinkKind,
+    ProductId, ScopeSet, UserId,
+};
+use model::item::PubStatus;
+use model::{ContentHash, CropSpec, ItemId, MediaType};
 
 /// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +38,7 @@ pub(super) enum ConnectionPurpose {
 pub(super) trait DatabaseEngine: Send + Sync {
     /// Opens a connection. A connection to a server is established at its first use, and again after it
     /// broke.
-    fn open(
-        self: Arc<Self>,
-        purpose: ConnectionPurpose,
-    ) -> Result<Box<dyn EngineConnection>, DbError>;
+    fn open(self: Arc<Self>, purpose: ConnectionPurpose) -> DbResult<Box<dyn EngineConnection>>;
 
     /// Returns whether the database is a separate server, perhaps on a different machine. Claims then run
     /// concurrently with writes, on a dedicated connection.
@@ -45,10 +53,9 @@ pub(super) trait DatabaseEngine: Send + Sync {
 }
 
 /// A read, called with its transaction or with the reason that there is none.
-pub(super) type Read = Box<dyn FnOnce(Result<&dyn EngineTransaction, DbError>) + Send>;
+pub(super) type Read = Box<dyn FnOnce(DbResult<&dyn EngineTransaction>) + Send>;
 /// Work to be done in a transaction.
-pub(super) type Work<'w> =
-    Box<dyn FnOnce(&dyn EngineTransaction) -> Result<(), DbError> + Send + 'w>;
+pub(super) type Work<'w> = Box<dyn FnOnce(&dyn EngineTransaction) -> DbResult<()> + Send + 'w>;
 
 /// The mode of a write transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,33 +75,33 @@ pub(super) trait EngineConnection: Send {
     fn read(&mut self, read: Read);
 
     /// Runs statements that only read, each against the newest state or all against one.
-    fn query(&mut self, work: Work<'_>) -> Result<(), DbError>;
+    fn run_query(&mut self, work: Work<'_>) -> DbResult<()>;
 
     /// Runs `write` as one transaction, after the write transactions of other connections have ended.
-    fn write(&mut self, mode: WriteMode, write: Work<'_>) -> Result<(), DbError>;
+    fn run_write(&mut self, mode: WriteMode, write: Work<'_>) -> DbResult<()>;
 
     /// Runs `claim` as one transaction: as a write, or concurrently with one if the engine supports that.
-    fn claim(&mut self, claim: Work<'_>) -> Result<(), DbError>;
+    fn run_claim(&mut self, claim: Work<'_>) -> DbResult<()>;
 
     /// Folds the write-ahead log into the database and empties it, if the engine has such a log.
     ///
     /// Fails while a different connection reads from it.
-    fn checkpoint(&self) -> Result<(), DbError> {
+    fn checkpoint(&self) -> DbResult<()> {
         Ok(())
     }
 
     /// Returns a number that changes when a different connection commits, and rarely otherwise. Costs a few
     /// microseconds.
-    fn data_version(&mut self) -> Result<i64, DbError>;
+    fn data_version(&mut self) -> DbResult<i64>;
 }
 
 /// The value of a statement's parameter.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) enum SqlParam<'p> {
     Null,
     Int(i64),
     Bool(bool),
-    Text(&'p str),
+    Text(Cow<'p, str>),
     Blob(&'p [u8]),
 }
 
@@ -126,6 +133,12 @@ macro_rules! params {
 }
 pub(super) use params;
 
+impl ToParam for SqlParam<'_> {
+    fn to_param(&self) -> SqlParam<'_> {
+        self.clone()
+    }
+}
+
 impl ToParam for i64 {
     fn to_param(&self) -> SqlParam<'_> {
         SqlParam::Int(*self)
@@ -144,17 +157,40 @@ impl ToParam for bool {
     }
 }
 
-impl ToParam for str {
+impl ToParam for Timestamp {
+    /// Times are stored in milliseconds since 1970.
     fn to_param(&self) -> SqlParam<'_> {
-        SqlParam::Text(self)
+        SqlParam::Int(self.as_millisecond())
     }
 }
 
-impl ToParam for String {
+impl ToParam for str {
     fn to_param(&self) -> SqlParam<'_> {
-        SqlParam::Text(self)
+        SqlParam::Text(Cow::Borrowed(self))
     }
 }
+
+/// Implements [`ToParam`] for types that are stored as the text of their `as_str`.
+macro_rules! words {
+    ($($kind:ty),*) => { $(impl ToParam for $kind {
+        fn to_param(&self) -> SqlParam<'_> {
+            SqlParam::Text(Cow::Borrowed(self.as_str()))
+        }
+    })* };
+}
+words!(String, AgreementType, AuditAction, AuditOutcome, ChannelMethod, CredentialKind);
+words!(DeliveryState, DeviceKind, DiagnosticKind, ItemId, LicensePeriod, MediaType, MessageState);
+words!(MessageTransport, NotificationKind, PasswordLinkKind, PubStatus);
+
+/// Implements [`ToParam`] for types that are stored as the text that they display.
+macro_rules! displayed {
+    ($($kind:ty),*) => { $(impl ToParam for $kind {
+        fn to_param(&self) -> SqlParam<'_> {
+            SqlParam::Text(Cow::Owned(self.to_string()))
+        }
+    })* };
+}
+displayed!(ContentHash, CropSpec, IpAddr, ScopeSet, Uuid);
 
 impl ToParam for Vec<u8> {
     fn to_param(&self) -> SqlParam<'_> {
@@ -176,20 +212,18 @@ impl<T: ToParam + ?Sized> ToParam for &T {
 
 /// A row of a result. Its columns are read by their names, which are distinct within a statement.
 pub(super) trait ResultRow {
-    fn is_null(&self, column: &str) -> Result<bool, DbError>;
-    fn int(&self, column: &str) -> Result<i64, DbError>;
-    /// Reads a number below 2^32.
-    fn small_int(&self, column: &str) -> Result<u32, DbError>;
-    fn bool(&self, column: &str) -> Result<bool, DbError>;
-    fn string(&self, column: &str) -> Result<String, DbError>;
-    fn bytes(&self, column: &str) -> Result<Vec<u8>, DbError>;
+    fn is_null(&self, column: &str) -> DbResult<bool>;
+    fn int(&self, column: &str) -> DbResult<i64>;
+    fn bool(&self, column: &str) -> DbResult<bool>;
+    fn string(&self, column: &str) -> DbResult<String>;
+    fn bytes(&self, column: &str) -> DbResult<Vec<u8>>;
 
     /// Reads a text without copying it.
-    fn text(&self, column: &str) -> Result<&str, DbError>;
+    fn text(&self, column: &str) -> DbResult<&str>;
 
     /// Reads a text with replacement characters for invalid bytes, because a damaged row still needs a name
     /// in messages.
-    fn lossy(&self, column: &str) -> Result<String, DbError>;
+    fn lossy(&self, column: &str) -> DbResult<String>;
 
     /// Returns the name of the first column. The engine generates a name for an expression without an alias.
     fn first_column(&self) -> &str;
@@ -197,35 +231,35 @@ pub(super) trait ResultRow {
 
 impl dyn ResultRow + '_ {
     /// Reads a column as the requested type.
-    pub(super) fn get<T: ColumnValue>(&self, column: &str) -> Result<T, DbError> {
+    pub(super) fn get<T: ColumnValue>(&self, column: &str) -> DbResult<T> {
         T::read(self, column)
     }
 
     /// Reads the first column, for statements that return only one.
-    fn value<T: ColumnValue>(&self) -> Result<T, DbError> {
+    fn value<T: ColumnValue>(&self) -> DbResult<T> {
         T::read(self, self.first_column())
     }
 }
 
 /// A type that a column can be read as.
 pub(super) trait ColumnValue: Sized {
-    fn read(row: &dyn ResultRow, column: &str) -> Result<Self, DbError>;
+    fn read(row: &dyn ResultRow, column: &str) -> DbResult<Self>;
 }
 
 /// Implements [`ColumnValue`] by the method of [`ResultRow`] for the type.
 macro_rules! column {
     ($($kind:ty: $read:ident),*) => { $(impl ColumnValue for $kind {
-        fn read(row: &dyn ResultRow, column: &str) -> Result<Self, DbError> {
+        fn read(row: &dyn ResultRow, column: &str) -> DbResult<Self> {
             row.$read(column)
         }
     })* };
 }
-column!(i64: int, u32: small_int, bool: bool, String: string, Vec<u8>: bytes);
+column!(i64: int, bool: bool, String: string, Vec<u8>: bytes);
 
 /// Implements [`ColumnValue`] for numbers that are never negative, such as counts.
 macro_rules! unsigned {
     ($($kind:ty),*) => { $(impl ColumnValue for $kind {
-        fn read(row: &dyn ResultRow, column: &str) -> Result<Self, DbError> {
+        fn read(row: &dyn ResultRow, column: &str) -> DbResult<Self> {
             let number = row.int(column)?;
             Self::try_from(number).map_err(|_| {
                 wrong_value(format!("column {column} holds {number}, expected a count")).into()
@@ -233,20 +267,39 @@ macro_rules! unsigned {
         }
     })* };
 }
-unsigned!(u64, usize);
+unsigned!(u32, u64, usize);
 
-/// Implements [`ColumnValue`] for ids that are stored as numbers.
-macro_rules! ids {
-    ($($Id:ident),*) => { $(impl ColumnValue for $Id {
-        fn read(row: &dyn ResultRow, column: &str) -> Result<Self, DbError> {
-            row.int(column).map(Self)
+/// Implements [`ToParam`] for sizes and limits.
+macro_rules! sizes {
+    ($($kind:ty),*) => { $(impl ToParam for $kind {
+        fn to_param(&self) -> SqlParam<'_> {
+            // A limit above `i64` has no effect, and every file is shorter.
+            SqlParam::Int(i64::try_from(*self).unwrap_or(i64::MAX))
         }
     })* };
+}
+sizes!(u64, usize);
+
+/// Implements [`ColumnValue`] and [`ToParam`] for ids that are stored as numbers.
+macro_rules! ids {
+    ($($Id:ident),*) => { $(
+        impl ColumnValue for $Id {
+            fn read(row: &dyn ResultRow, column: &str) -> DbResult<Self> {
+                row.int(column).map(Self)
+            }
+        }
+
+        impl ToParam for $Id {
+            fn to_param(&self) -> SqlParam<'_> {
+                SqlParam::Int(self.0)
+            }
+        }
+    )* };
 }
 ids!(AgreementId, FamilyId, OrderId, OrganizationId, ProductId, UserId);
 
 impl<T: ColumnValue> ColumnValue for Option<T> {
-    fn read(row: &dyn ResultRow, column: &str) -> Result<Self, DbError> {
+    fn read(row: &dyn ResultRow, column: &str) -> DbResult<Self> {
         if row.is_null(column)? { Ok(None) } else { T::read(row, column).map(Some) }
     }
 }
@@ -286,16 +339,16 @@ pub(super) enum RowLock {
 /// Each connection prepares a statement once and finds it again by its text.
 pub(super) trait EngineTransaction {
     /// Runs a statement that returns no rows. Returns the number of rows that it wrote.
-    fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize, DbError>;
+    fn execute(&self, sql: &str, params: Params<'_>) -> DbResult<usize>;
 
     /// Calls `read` with the first row, if there is one.
-    fn read_first(&self, sql: &str, params: Params<'_>, read: ReadRow<'_>) -> Result<(), DbError>;
+    fn read_first(&self, sql: &str, params: Params<'_>, read: ReadRow<'_>) -> DbResult<()>;
 
     /// Calls `each` with one row after the other until it breaks. Rows are streamed, not collected.
-    fn read_each(&self, sql: &str, params: Params<'_>, each: VisitRow<'_>) -> Result<(), DbError>;
+    fn read_each(&self, sql: &str, params: Params<'_>, each: VisitRow<'_>) -> DbResult<()>;
 
     /// Calls `each` with all rows, which may be collected first.
-    fn read_all(&self, sql: &str, params: Params<'_>, each: ReadRow<'_>) -> Result<(), DbError> {
+    fn read_all(&self, sql: &str, params: Params<'_>, each: ReadRow<'_>) -> DbResult<()> {
         self.read_each(sql, params, &mut |row| each(row).map(ControlFlow::Continue))
     }
 
@@ -306,30 +359,30 @@ pub(super) trait EngineTransaction {
     }
 
     /// Lists the columns of a table, in their order.
-    fn columns(&self, table: &str) -> Result<Vec<TableColumn>, DbError>;
+    fn columns(&self, table: &str) -> DbResult<Vec<TableColumn>>;
 
     /// Returns the last number that was assigned in the column of a table. Its row may have been removed.
-    fn last_assigned_number(&self, table: &str, column: &str) -> Result<i64, DbError>;
+    fn last_assigned_number(&self, table: &str, column: &str) -> DbResult<i64>;
 
     /// Ensures that the numbers up to `number` are not assigned again.
-    fn reserve_numbers(&self, table: &str, column: &str, number: i64) -> Result<(), DbError>;
+    fn reserve_numbers(&self, table: &str, column: &str, number: i64) -> DbResult<()>;
 
     /// Returns the facts that the engine reports about itself.
-    fn facts(&self) -> Result<DatabaseFacts, DbError>;
+    fn facts(&self) -> DbResult<DatabaseFacts>;
 
     /// Checks the engine's own files. Does nothing for a server, whose operator maintains them.
-    fn page_flaws(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
+    fn page_flaws(&self) -> DbResult<Vec<DatabaseFlaw>> {
         Ok(Vec::new())
     }
 
     /// Lists foreign-key violations. Empty if the engine enforces foreign keys for every connection.
-    fn foreign_key_violations(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
+    fn foreign_key_violations(&self) -> DbResult<Vec<DatabaseFlaw>> {
         Ok(Vec::new())
     }
 
     /// Runs statements that set up a test.
     #[cfg(test)]
-    fn run_script(&self, sql: &str) -> Result<(), DbError>;
+    fn run_script(&self, sql: &str) -> DbResult<()>;
 
     /// Returns statements that refuse each `change`, `INSERT` or `UPDATE`, of a table.
     #[cfg(test)]
@@ -341,10 +394,9 @@ pub(super) trait EngineTransaction {
 }
 
 /// A callback that reads a row.
-pub(super) type ReadRow<'r> = &'r mut dyn FnMut(&dyn ResultRow) -> Result<(), DbError>;
+pub(super) type ReadRow<'r> = &'r mut dyn FnMut(&dyn ResultRow) -> DbResult<()>;
 /// A callback that reads a row and returns whether to continue.
-pub(super) type VisitRow<'r> =
-    &'r mut dyn FnMut(&dyn ResultRow) -> Result<ControlFlow<()>, DbError>;
+pub(super) type VisitRow<'r> = &'r mut dyn FnMut(&dyn ResultRow) -> DbResult<ControlFlow<()>>;
 
 impl dyn EngineTransaction + '_ {
     /// Reads the first row of a result, if there is one.
@@ -352,8 +404,8 @@ impl dyn EngineTransaction + '_ {
         &self,
         sql: &str,
         params: Params<'_>,
-        read: impl FnOnce(&dyn ResultRow) -> Result<T, DbError>,
-    ) -> Result<Option<T>, DbError> {
+        read: impl FnOnce(&dyn ResultRow) -> DbResult<T>,
+    ) -> DbResult<Option<T>> {
         // Moved out of an option, because the trait's callback could be called again.
         let mut read = Some(read);
         let mut found = None;
@@ -369,8 +421,8 @@ impl dyn EngineTransaction + '_ {
         &self,
         sql: &str,
         params: Params<'_>,
-        read: impl FnOnce(&dyn ResultRow) -> Result<T, DbError>,
-    ) -> Result<T, DbError> {
+        read: impl FnOnce(&dyn ResultRow) -> DbResult<T>,
+    ) -> DbResult<T> {
         self.find(sql, params, read)?.ok_or_else(|| DbError::Damaged {
             // Statements are written over several lines, and a message has one line.
             what: sql.split_whitespace().collect::<Vec<_>>().join(" "),
@@ -383,37 +435,53 @@ impl dyn EngineTransaction + '_ {
         &self,
         sql: &str,
         params: Params<'_>,
-    ) -> Result<Option<T>, DbError> {
+    ) -> DbResult<Option<T>> {
         self.find(sql, params, |row| row.value())
     }
 
     /// Reads the first column of a query that always finds a row.
-    pub(super) fn load_value<T: ColumnValue>(
-        &self,
-        sql: &str,
-        params: Params<'_>,
-    ) -> Result<T, DbError> {
+    pub(super) fn load_value<T: ColumnValue>(&self, sql: &str, params: Params<'_>) -> DbResult<T> {
         self.load(sql, params, |row| row.value())
     }
 
     /// Reads the number that a `count` query returns.
-    pub(super) fn count(&self, sql: &str, params: Params<'_>) -> Result<usize, DbError> {
+    pub(super) fn count(&self, sql: &str, params: Params<'_>) -> DbResult<usize> {
         self.load_value(sql, params)
     }
 
     /// Returns whether the query finds a row.
-    pub(super) fn exists(&self, sql: &str, params: Params<'_>) -> Result<bool, DbError> {
+    pub(super) fn exists(&self, sql: &str, params: Params<'_>) -> DbResult<bool> {
         Ok(self.find(sql, params, |_| Ok(()))?.is_some())
     }
 
-    /// Calls `each` with one row after the other until it breaks. Rows are streamed, so their number is not
-    /// limited, and `each` may run statements.
+    /// Runs a statement. Returns whether it wrote a row.
+    pub(super) fn changes(&self, sql: &str, params: Params<'_>) -> DbResult<bool> {
+        Ok(self.execute(sql, params)? > 0)
+    }
+
+    /// Runs a statement, however many rows it writes.
+    pub(super) fn run(&self, sql: &str, params: Params<'_>) -> DbResult<()> {
+        self.execute(sql, params).map(drop)
+    }
+
+    /// Calls `each` with one row after the other. Rows are streamed, so their number is not limited, and
+    /// `each` may run statements.
     pub(super) fn each(
         &self,
         sql: &str,
         params: Params<'_>,
-        mut each: impl FnMut(&dyn ResultRow) -> Result<ControlFlow<()>, DbError>,
-    ) -> Result<(), DbError> {
+        mut each: impl FnMut(&dyn ResultRow) -> DbResult<()>,
+    ) -> DbResult<()> {
+        self.read_each(sql, params, &mut |row| each(row).map(ControlFlow::Continue))
+    }
+
+    /// Calls `each` with one row after the other until it breaks. Rows are streamed.
+    pub(super) fn each_until(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+        mut each: impl FnMut(&dyn ResultRow) -> DbResult<ControlFlow<()>>,
+    ) -> DbResult<()> {
         self.read_each(sql, params, &mut each)
     }
 
@@ -422,8 +490,8 @@ impl dyn EngineTransaction + '_ {
         &self,
         sql: &str,
         params: Params<'_>,
-        mut read: impl FnMut(&dyn ResultRow) -> Result<T, DbError>,
-    ) -> Result<Vec<T>, DbError> {
+        mut read: impl FnMut(&dyn ResultRow) -> DbResult<T>,
+    ) -> DbResult<Vec<T>> {
         let mut found = Vec::new();
         self.read_all(sql, params, &mut |row| {
             found.push(read(row)?);
@@ -437,7 +505,7 @@ impl dyn EngineTransaction + '_ {
         &self,
         sql: &str,
         params: Params<'_>,
-    ) -> Result<Vec<T>, DbError> {
+    ) -> DbResult<Vec<T>> {
         self.list(sql, params, |row| row.value())
     }
 
@@ -447,10 +515,10 @@ impl dyn EngineTransaction + '_ {
         &self,
         sql: &str,
         of: &str,
-        flaw: impl Fn(&dyn ResultRow) -> Result<DatabaseFlaw, DbError>,
-    ) -> Result<Vec<DatabaseFlaw>, DbError> {
+        flaw: impl Fn(&dyn ResultRow) -> DbResult<DatabaseFlaw>,
+    ) -> DbResult<Vec<DatabaseFlaw>> {
         let mut flaws = Vec::new();
-        self.each(sql, params![], |row| {
+        self.each_until(sql, params![], |row| {
             // A damaged table can have millions of flaws, and the first ones suffice.
             if flaws.len() == CHECK_FLAWS_MAX {
                 flaws.push(DatabaseFlaw::Truncated(format!("there are more {of}")));
@@ -463,7 +531,7 @@ impl dyn EngineTransaction + '_ {
     }
 
     /// Returns the present place of this database's archive, if it has moved.
-    pub(super) fn moved_to(&self) -> Result<Option<String>, DbError> {
+    pub(super) fn moved_to(&self) -> DbResult<Option<String>> {
         self.find_value("SELECT value FROM state WHERE name = ?1", params![MOVED])
     }
 }

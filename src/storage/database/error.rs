@@ -83,6 +83,9 @@ impl From<EngineError> for DbError {
     }
 }
 
+/// The result of a call of the database.
+pub type DbResult<T> = Result<T, DbError>;
+
 /// The reason that a call of the database failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DbError {
@@ -122,107 +125,62 @@ pub enum DbError {
     #[error("this node only reads the database")]
     ReadsOnly,
     /// A secret cannot be encrypted or decrypted.
-    #[error("{0}")]
-    Secret(SecretError),
+    #[error(transparent)]
+    Secret(#[from] SecretError),
 }
 
 impl DbError {
     /// Returns whether this process will never be able to write again.
     #[must_use]
     pub fn is_final(&self) -> bool {
-        match self {
-            Self::Moved(_) | Self::Schema(_) | Self::ReadsOnly | Self::Closed => true,
-            Self::Engine(_)
-            | Self::Damaged { .. }
-            | Self::Overloaded
-            | Self::InUse(_)
-            | Self::File(_)
-            | Self::Address(_)
-            | Self::Secret(_) => false,
-        }
+        matches!(self, Self::Moved(_) | Self::Schema(_) | Self::ReadsOnly | Self::Closed)
     }
 
     /// Returns whether the database cannot be reached.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
-        match self {
-            Self::Engine(cause) => cause.is_unreachable(),
-            Self::Damaged { .. }
-            | Self::Overloaded
-            | Self::Closed
-            | Self::Schema(_)
-            | Self::InUse(_)
-            | Self::Moved(_)
-            | Self::File(_)
-            | Self::Address(_)
-            | Self::ReadsOnly
-            | Self::Secret(_) => false,
-        }
+        matches!(self, Self::Engine(cause) if cause.is_unreachable())
     }
 
     /// Returns whether the call met a damaged row or page, which a repetition would meet again.
     #[must_use]
     pub fn is_damage(&self) -> bool {
-        match self {
-            Self::Damaged { .. } => true,
-            Self::Engine(cause) => cause.is_damage(),
-            Self::Overloaded
-            | Self::Closed
-            | Self::Schema(_)
-            | Self::InUse(_)
-            | Self::Moved(_)
-            | Self::File(_)
-            | Self::Address(_)
-            | Self::ReadsOnly
-            | Self::Secret(_) => false,
-        }
-    }
-}
-
-impl From<SecretError> for DbError {
-    fn from(cause: SecretError) -> Self {
-        Self::Secret(cause)
+        matches!(self, Self::Damaged { .. })
+            || matches!(self, Self::Engine(cause) if cause.is_damage())
     }
 }
 
 impl From<DbError> for Error {
     fn from(cause: DbError) -> Self {
-        match &cause {
+        let message = match &cause {
             DbError::Overloaded => {
-                Self::overloaded("database_queue", "The service is busy").with_source(cause)
-            }
-            DbError::Closed => {
-                Self::new(ErrorKind::Unavailable, "The service is busy").with_source(cause)
-            }
-            // A retry may succeed. A defect of this program would fail again, and is a 500 below.
-            DbError::Engine(engine) if engine.is_resource() => {
-                Self::new(ErrorKind::Unavailable, "The database cannot be used now")
-                    .with_source(cause)
+                return Self::overloaded("database_queue", "The service is busy")
+                    .with_source(cause);
             }
             DbError::InUse(message) | DbError::File(message) => {
-                Self::new(ErrorKind::Unavailable, message.clone())
+                return Self::new(ErrorKind::Unavailable, message.clone());
             }
-            // Only the operator needs the new place, so clients do not receive it.
-            DbError::Moved(_) => {
-                Self::new(ErrorKind::Unavailable, "This archive has moved").with_source(cause)
+            DbError::Address(message) => {
+                return Self::new(ErrorKind::InvalidArgument, message.clone());
             }
-            DbError::Address(message) => Self::new(ErrorKind::InvalidArgument, message.clone()),
-            DbError::ReadsOnly => Self::forbidden(
-                "read_only_node",
-                "This node is read-only: use another node for purchases, deliveries and changes",
-            ),
-            // A different version uses the database, or is about to.
-            DbError::Schema(_) => {
-                Self::new(ErrorKind::Unavailable, "The database cannot be used now")
-                    .with_source(cause)
+            DbError::ReadsOnly => {
+                return Self::forbidden(
+                    "read_only_node",
+                    "This node is read-only: use another node for purchases, deliveries and \
+                     changes",
+                );
             }
-            // Only the operator needs the name of the missing key, so clients do not receive it.
-            DbError::Secret(_) => {
-                Self::new(ErrorKind::Unavailable, "A stored secret cannot be read now")
-                    .with_source(cause)
-            }
-            DbError::Engine(_) | DbError::Damaged { .. } => Self::internal(cause),
-        }
+            // A defect of this program would fail again, unlike a resource that is exhausted.
+            DbError::Engine(engine) if !engine.is_resource() => return Self::internal(cause),
+            DbError::Damaged { .. } => return Self::internal(cause),
+            DbError::Closed => "The service is busy",
+            // In the case of a schema, a different version uses the database, or is about to.
+            DbError::Engine(_) | DbError::Schema(_) => "The database cannot be used now",
+            // Only the operator needs the new place or the name of the missing key.
+            DbError::Moved(_) => "This archive has moved",
+            DbError::Secret(_) => "A stored secret cannot be read now",
+        };
+        Self::new(ErrorKind::Unavailable, message).with_source(cause)
     }
 }
 

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::commit_watcher::{CommitWatcher, SnapshotReader};
 use super::engine::WriteMode;
-use super::error::DbError;
+use super::error::{DbError, DbResult};
 use super::lock::DirectoryLock;
 use super::log_follower::LogFollower;
 use super::migrations::{self, LATEST, Migration, POSTGRES, SQLITE, SchemaStatus};
@@ -28,7 +28,7 @@ pub const DATABASE_FILE_NAME: &str = "wirephoto.db";
 
 /// Creates a database. If several processes start at once without one, the first creates it. The others may
 /// find it half created, and retry.
-fn create(path: &Path, migrations: &[Migration]) -> Result<sqlite::FileConnection, DbError> {
+fn create(path: &Path, migrations: &[Migration]) -> DbResult<sqlite::FileConnection> {
     for _ in 1..CREATE_ATTEMPTS_MAX {
         match sqlite::migrate(path, migrations) {
             Ok(created) => return Ok(created),
@@ -47,7 +47,7 @@ pub struct Db {
     /// True if every write is refused.
     only_reads: bool,
     /// The keys of encrypted values.
-    keys: Keyring,
+    pub(super) keys: Keyring,
     /// The schema before and after, if this handle upgraded it.
     upgraded: Option<(i64, i64)>,
     written: Arc<WrittenItems>,
@@ -62,17 +62,17 @@ impl Db {
     /// Fails with [`DbError::Schema`] if this version cannot use the schema, and leaves the database
     /// unchanged. Fails with [`DbError::InUse`] if a different process needs the directory exclusively, or
     /// uses it while this one needs it exclusively.
-    pub fn open(dir: &Path) -> Result<Self, DbError> {
+    pub fn open(dir: &Path) -> DbResult<Self> {
         Self::open_with(dir, &SQLITE)
     }
 
     /// Opens the database as [`Db::open`] does, with the schema that `migrations` lead to.
-    pub(super) fn open_with(dir: &Path, migrations: &[Migration]) -> Result<Self, DbError> {
+    pub(super) fn open_with(dir: &Path, migrations: &[Migration]) -> DbResult<Self> {
         let path = dir.join(DATABASE_FILE_NAME);
         let mut lock = DirectoryLock::shared(dir)?;
         // The first connections stay open until the threads have opened theirs: closing the last connection
         // removes the write-ahead log, and a full disk has no space for a new one.
-        let (status, inspected) = sqlite::inspect_schema(&path, migrations)?;
+        let (status, inspected) = sqlite::inspect_schema(&path, false, migrations)?;
         let mut upgraded = None;
         let first = match status {
             SchemaStatus::New => create(&path, migrations)?,
@@ -90,10 +90,8 @@ impl Db {
                 first
             }
         };
-        let threads = DatabaseThreads::start(
-            Arc::new(DatabaseFile { path, only_reads: false }),
-            Some(lock),
-        )?;
+        let file = Arc::new(DatabaseFile { path, only_reads: false });
+        let threads = DatabaseThreads::start(file, Some(lock))?;
         drop((inspected, first));
         Ok(Self::from_threads(threads, false, upgraded))
     }
@@ -103,10 +101,10 @@ impl Db {
     ///
     /// Fails with [`DbError::Schema`] if the schema does not belong to this version of the product, because a
     /// read-only process does not upgrade it.
-    pub fn open_to_read(dir: &Path) -> Result<Self, DbError> {
+    pub fn open_to_read(dir: &Path) -> DbResult<Self> {
         let path = dir.join(DATABASE_FILE_NAME);
         let lock = DirectoryLock::shared(dir)?;
-        let (status, inspected) = sqlite::inspect_schema_read_only(&path)?;
+        let (status, inspected) = sqlite::inspect_schema(&path, true, &SQLITE)?;
         let problem = match status {
             SchemaStatus::Current => None,
             SchemaStatus::New => Some("there is no database".to_owned()),
@@ -118,8 +116,8 @@ impl Db {
                 path.display()
             )));
         }
-        let threads =
-            DatabaseThreads::start(Arc::new(DatabaseFile { path, only_reads: true }), Some(lock))?;
+        let file = Arc::new(DatabaseFile { path, only_reads: true });
+        let threads = DatabaseThreads::start(file, Some(lock))?;
         drop(inspected);
         Ok(Self::from_threads(threads, true, None))
     }
@@ -131,7 +129,7 @@ impl Db {
     /// Fails with [`DbError::Address`] if `url` is invalid. Fails with [`DbError::Schema`] if this version
     /// cannot use the schema, or if the database is unsuitable. Fails with [`DbError::InUse`] if the schema
     /// is older and nodes are running on it. This check lasts seconds after nodes were killed.
-    pub fn connect(url: &str, password: &SecretSource) -> Result<Self, DbError> {
+    pub fn connect(url: &str, password: &SecretSource) -> DbResult<Self> {
         let server = Arc::new(postgres::PostgresServer::parse(url)?.with_password(password));
         let upgraded = postgres::migrate(&server, &POSTGRES)?;
         let threads = DatabaseThreads::start(server, None)?;
@@ -143,7 +141,7 @@ impl Db {
     /// before it reaches the engine.
     ///
     /// Fails with [`DbError::Schema`] if the schema does not belong to this version of the product.
-    pub fn connect_to_read(url: &str, password: &SecretSource) -> Result<Self, DbError> {
+    pub fn connect_to_read(url: &str, password: &SecretSource) -> DbResult<Self> {
         let server = postgres::PostgresServer::parse(url)?.with_password(password);
         let server = Arc::new(server.for_reading());
         postgres::check_schema(&server)?;
@@ -169,45 +167,42 @@ impl Db {
     /// Copies the database in `dir`, of this schema or an earlier one, into a new file `to`, while others
     /// read and write it. Calls `report` with the number of copied pages and of all pages. Returns the number
     /// of the schema.
-    pub fn copy(dir: &Path, to: &Path, report: &mut dyn FnMut(u64, u64)) -> Result<u32, DbError> {
+    pub fn copy(dir: &Path, to: &Path, report: &mut dyn FnMut(u64, u64)) -> DbResult<u32> {
         sqlite::copy(&dir.join(DATABASE_FILE_NAME), to, report)
     }
 
     /// Runs `read` on a reader thread against one consistent state.
-    pub async fn read<T, F>(&self, read: F) -> Result<T, DbError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&ReadTx<'_>) -> Result<T, DbError> + Send + 'static,
-    {
+    pub async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&ReadTx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<T> {
         let (sender, receiver) = oneshot::channel();
         let keys = self.keys.clone();
         self.threads.submit_read(Box::new(move |outcome| {
-            drop(sender.send(outcome.and_then(|tx| read(&ReadTx::new(tx).with_keys(&keys)))));
+            drop(sender.send(outcome.and_then(|tx| read(&ReadTx { tx, keys: Some(&keys) }))));
         }))?;
         receiver.await.map_err(|_| DbError::Closed)?
     }
 
     /// Runs `read` and blocks the calling thread. Never called on an async thread.
-    pub fn read_blocking<T, F>(&self, read: F) -> Result<T, DbError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&ReadTx<'_>) -> Result<T, DbError> + Send + 'static,
-    {
+    pub fn read_blocking<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&ReadTx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<T> {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let keys = self.keys.clone();
         self.threads.submit_read(Box::new(move |outcome| {
-            drop(sender.send(outcome.and_then(|tx| read(&ReadTx::new(tx).with_keys(&keys)))));
+            drop(sender.send(outcome.and_then(|tx| read(&ReadTx { tx, keys: Some(&keys) }))));
         }))?;
         receiver.recv().map_err(|_| DbError::Closed)?
     }
 
     /// Runs `search` on a search thread against one consistent state. Searches may be slow, so they have
     /// their own threads and do not delay reads of single rows.
-    pub async fn search<T, F>(&self, search: F) -> Result<T, DbError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&ReadTx<'_>) -> Result<T, DbError> + Send + 'static,
-    {
+    pub async fn search<T: Send + 'static>(
+        &self,
+        search: impl FnOnce(&ReadTx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<T> {
         let (sender, receiver) = oneshot::channel();
         self.threads.submit_search(Box::new(move |outcome| {
             if sender.is_closed() {
@@ -219,21 +214,22 @@ impl Db {
         receiver.await.map_err(|_| DbError::Closed)?
     }
 
+    fn require_writable(&self) -> DbResult<()> {
+        if self.only_reads { Err(DbError::ReadsOnly) } else { Ok(()) }
+    }
+
     /// Runs `write` as one transaction. Returns when it is on disk.
-    pub async fn write<T, F>(&self, write: F) -> Result<T, DbError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
-    {
-        if self.only_reads {
-            return Err(DbError::ReadsOnly);
-        }
+    pub async fn write<T: Send + 'static>(
+        &self,
+        write: impl FnOnce(&WriteTx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<T> {
+        self.require_writable()?;
         let (sender, receiver) = oneshot::channel();
         let written = Arc::clone(&self.written);
-        let write = with_item_row(self.keys.clone(), write);
+        let keys = self.keys.clone();
         self.threads.submit_write(Box::new(move |connection| {
             // Noted on this thread, so that searches wait for the row even if the caller was cancelled.
-            let committed = connection.write(WriteMode::Normal, write);
+            let committed = connection.write(WriteMode::Normal, &keys, write);
             drop(sender.send(committed.map(|(outcome, row)| {
                 written.note(row);
                 outcome
@@ -244,32 +240,24 @@ impl Db {
 
     /// Runs `write` as one transaction and blocks the calling thread until it is on disk. Never called on an
     /// async thread.
-    pub fn write_blocking<T, F>(&self, write: F) -> Result<T, DbError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
-    {
-        if self.only_reads {
-            return Err(DbError::ReadsOnly);
-        }
-        let write = with_item_row(self.keys.clone(), write);
-        let (outcome, row) = self.threads.write(WriteMode::Normal, write)?;
+    pub fn write_blocking<T: Send + 'static>(
+        &self,
+        write: impl FnOnce(&WriteTx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<T> {
+        self.require_writable()?;
+        let (outcome, row) = self.threads.write(WriteMode::Normal, self.keys.clone(), write)?;
         self.written.note(row);
         Ok(outcome)
     }
 
     /// Runs `write` as one transaction before all queued writes of this process, for the few writes that
     /// other work waits for. Blocks until it is on disk.
-    pub fn write_urgent<T, F>(&self, write: F) -> Result<T, DbError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
-    {
-        if self.only_reads {
-            return Err(DbError::ReadsOnly);
-        }
-        let write = with_item_row(self.keys.clone(), write);
-        let (outcome, row) = self.threads.write_urgent(write)?;
+    pub fn write_urgent<T: Send + 'static>(
+        &self,
+        write: impl FnOnce(&WriteTx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<T> {
+        self.require_writable()?;
+        let (outcome, row) = self.threads.write_urgent(self.keys.clone(), write)?;
         self.written.note(row);
         Ok(outcome)
     }
@@ -279,14 +267,11 @@ impl Db {
     /// of it.
     ///
     /// After an error the outcome is unknown, as with a write.
-    pub async fn claim<T, F>(&self, claim: F) -> Result<T, DbError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&ClaimTx<'_>) -> Result<T, DbError> + Send + 'static,
-    {
-        if self.only_reads {
-            return Err(DbError::ReadsOnly);
-        }
+    pub async fn claim<T: Send + 'static>(
+        &self,
+        claim: impl FnOnce(&ClaimTx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<T> {
+        self.require_writable()?;
         let (sender, receiver) = oneshot::channel();
         self.threads.submit_claim(Box::new(move |connection| {
             drop(sender.send(connection.claim(claim)));
@@ -296,10 +281,10 @@ impl Db {
 
     /// Runs `claim` for a test and blocks the calling thread.
     #[cfg(test)]
-    pub(crate) fn claim_blocking<T, F>(&self, claim: F) -> Result<T, DbError>
+    pub(crate) fn claim_blocking<T, F>(&self, claim: F) -> DbResult<T>
     where
         T: Send + 'static,
-        F: FnOnce(&ClaimTx<'_>) -> Result<T, DbError> + Send + 'static,
+        F: FnOnce(&ClaimTx<'_>) -> DbResult<T> + Send + 'static,
     {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         self.threads.submit_claim(Box::new(move |connection| {
@@ -311,7 +296,7 @@ impl Db {
     /// Checks that the search, write and claim connections reach the database, without acquiring the write
     /// lock. Each answer arrives when the work in progress on its connection is done.
     #[must_use]
-    pub fn check_connections(&self) -> Vec<oneshot::Receiver<Result<(), DbError>>> {
+    pub fn check_connections(&self) -> Vec<oneshot::Receiver<DbResult<()>>> {
         // A full queue drops the sender, which leaves the state unknown.
         let (sender, searches) = oneshot::channel();
         drop(self.threads.submit_search(Box::new(move |outcome| {
@@ -346,7 +331,7 @@ impl Db {
 
     /// Returns the id of the key with which secrets are encrypted; `None` while they are stored in plain
     /// text.
-    pub fn secrets_key(&self) -> Result<Option<KeyId>, DbError> {
+    pub fn secrets_key(&self) -> DbResult<Option<KeyId>> {
         self.read_blocking(|tx| tx.secrets_key())
     }
 
@@ -365,19 +350,13 @@ impl Db {
     /// plain text before.
     ///
     /// Fails with [`DbError::InUse`] if the current key is not `before`.
-    pub fn encrypt_secrets(
-        &self,
-        before: Option<KeyId>,
-        with: KeyId,
-    ) -> Result<SealedCount, DbError> {
-        if self.only_reads {
-            return Err(DbError::ReadsOnly);
-        }
+    pub fn encrypt_secrets(&self, before: Option<KeyId>, with: KeyId) -> DbResult<SealedCount> {
+        self.require_writable()?;
         let keys = self.keys.clone();
         let event =
             audit::event(AuditAction::SecretsEncrypted).with_detail(format!("with key {with}"));
-        let sealed = self.threads.write(WriteMode::Overwriting, move |tx| {
-            let count = tx.with_keys(&keys).seal_all(before, with)?;
+        let (sealed, _) = self.threads.write(WriteMode::Overwriting, keys, move |tx| {
+            let count = tx.seal_all(before, with)?;
             // A key rotation is recorded by its command.
             if before.is_none() && count.total() > 0 {
                 tx.write_audit(&event)?;
@@ -425,29 +404,17 @@ impl Db {
     }
 
     /// Opens a dedicated connection that detects commits.
-    pub fn commit_watcher(&self) -> Result<CommitWatcher, DbError> {
+    pub fn commit_watcher(&self) -> DbResult<CommitWatcher> {
         CommitWatcher::open(self.threads.engine())
     }
 
     /// Opens a dedicated connection for long reads.
-    pub fn snapshot_reader(&self) -> Result<SnapshotReader, DbError> {
+    pub fn snapshot_reader(&self) -> DbResult<SnapshotReader> {
         SnapshotReader::open(self.threads.engine())
     }
 
     /// Opens a dedicated connection that follows the changes of this and other processes.
-    pub fn log_follower(&self) -> Result<LogFollower, DbError> {
+    pub fn log_follower(&self) -> DbResult<LogFollower> {
         LogFollower::open(self.threads.engine())
-    }
-}
-
-/// Extends the transaction `write` to also return the last row of the item log that it wrote.
-fn with_item_row<T>(
-    keys: Keyring,
-    write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
-) -> impl FnOnce(&WriteTx<'_>) -> Result<(T, i64), DbError> {
-    move |tx| {
-        let tx = tx.with_keys(&keys);
-        let outcome = write(&tx)?;
-        Ok((outcome, tx.item_row()))
     }
 }

@@ -9,7 +9,7 @@ use std::{
     path::Path,
 };
 
-use super::error::DbError;
+use super::error::{DbError, DbResult};
 use crate::runtime::modes;
 
 /// Name of the lock file, which remains when the lock is released.
@@ -25,7 +25,7 @@ impl DirectoryLock {
     /// Acquires the shared lock of `dir`.
     ///
     /// Fails with [`DbError::InUse`] while a different process holds it exclusively.
-    pub fn shared(dir: &Path) -> Result<Self, DbError> {
+    pub fn shared(dir: &Path) -> DbResult<Self> {
         let file = open(dir).map_err(|cause| unusable(dir, &cause))?;
         // Never waits, because an error says more than a start that hangs.
         match file.try_lock_shared() {
@@ -41,7 +41,7 @@ impl DirectoryLock {
     /// Acquires the exclusive lock of `dir`.
     ///
     /// Fails with [`DbError::InUse`] while other processes, such as the service, hold it.
-    pub fn exclusive(dir: &Path) -> Result<Self, DbError> {
+    pub fn exclusive(dir: &Path) -> DbResult<Self> {
         let file = open(dir).map_err(|cause| unusable(dir, &cause))?;
         match file.try_lock() {
             Ok(()) => Ok(Self { _file: file }),

@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use super::account_change::AccountChange;
-use super::connection::DatabaseConnection;
-use super::engine::{ConnectionPurpose, DatabaseEngine, EngineTransaction, ResultRow, params};
-use super::error::DbError;
+use super::engine::{
+    ConnectionPurpose, DatabaseEngine, EngineConnection, EngineTransaction, ResultRow, params,
+};
+use super::error::DbResult;
 use model::ItemKey;
 
 /// Rows of the item log that the follower reads at a time.
@@ -31,15 +32,15 @@ const ENDS: &str = "SELECT (SELECT coalesce(max(seq), 0) FROM item_log) AS item_
 
 /// Follows the item log and the account log on a dedicated connection.
 pub struct LogFollower {
-    connection: DatabaseConnection,
+    connection: Box<dyn EngineConnection>,
     data_version: i64,
     seq: i64,
     account_seq: i64,
 }
 
 impl LogFollower {
-    pub(super) fn open(engine: &Arc<dyn DatabaseEngine>) -> Result<Self, DbError> {
-        let mut connection = DatabaseConnection::open(engine, ConnectionPurpose::Follow)?;
+    pub(super) fn open(engine: &Arc<dyn DatabaseEngine>) -> DbResult<Self> {
+        let mut connection = Arc::clone(engine).open(ConnectionPurpose::Follow)?;
         let (seq, account_seq) = connection.query(ends)?;
         Ok(Self { connection, data_version: -1, seq, account_seq })
     }
@@ -53,7 +54,7 @@ impl LogFollower {
     /// Returns the changes since the last call, at most [`LOG_ROWS_MAX`] of a kind. The next call returns the
     /// rest. If the logs end before the rows already read, everything may have changed, and the follower
     /// continues from their ends.
-    pub fn changes(&mut self) -> Result<FollowedChanges, DbError> {
+    pub fn changes(&mut self) -> DbResult<FollowedChanges> {
         // Read before the logs, so that the next call finds a commit in between.
         let data_version = self.connection.data_version()?;
         if data_version == self.data_version {
@@ -61,17 +62,17 @@ impl LogFollower {
         }
         let after = self.seq;
         let accounts_after = self.account_seq;
-        let (mut changes, items, accounts) = self.connection.query(|tx| {
+        let (changes, seq, account_seq) = self.connection.query(|tx| {
             let mut changes = FollowedChanges::default();
-            let ends = ends(tx)?;
-            if ends.0 < after || ends.1 < accounts_after {
+            let (seq, account_seq) = ends(tx)?;
+            if seq < after || account_seq < accounts_after {
                 changes.has_lost_rows = true;
                 changes.accounts.push(AccountChange::Everything);
-                return Ok((changes, (ends.0, 0), (ends.1, 0)));
+                return Ok((changes, seq, account_seq));
             }
             let sql =
                 "SELECT seq, media_type, id FROM item_log WHERE seq > ?1 ORDER BY seq LIMIT ?2";
-            let items = read_log_after(tx, sql, after, |row| {
+            let (seq, has_more_items) = read_log_after(tx, sql, after, |row| {
                 // No cache has an entry for an invalid key.
                 let key =
                     format!("{}/{}", row.text("media_type")?, row.text("id")?).parse::<ItemKey>();
@@ -79,17 +80,17 @@ impl LogFollower {
                 Ok(())
             })?;
             let sql = "SELECT seq, kind, id FROM account_log WHERE seq > ?1 ORDER BY seq LIMIT ?2";
-            let accounts = read_log_after(tx, sql, accounts_after, |row| {
-                changes.accounts.push(AccountChange::parse(row.text("kind")?, row.text("id")?));
-                Ok(())
-            })?;
-            Ok((changes, items, accounts))
+            let (account_seq, has_more_accounts) =
+                read_log_after(tx, sql, accounts_after, |row| {
+                    let change = AccountChange::parse(row.text("kind")?, row.text("id")?);
+                    changes.accounts.push(change);
+                    Ok(())
+                })?;
+            changes.has_more = has_more_items || has_more_accounts;
+            Ok((changes, seq, account_seq))
         })?;
-        let (seq, item_rows) = items;
-        let (account_seq, account_rows) = accounts;
         self.seq = seq;
         self.account_seq = account_seq;
-        changes.has_more = item_rows >= LOG_ROWS_MAX || account_rows >= LOG_ROWS_MAX;
         // If rows remain, the version stays old, so that the next call reads them even without a further
         // commit.
         if !changes.has_more {
@@ -100,23 +101,22 @@ impl LogFollower {
 }
 
 /// Returns the newest rows of the item log and of the account log.
-fn ends(tx: &dyn EngineTransaction) -> Result<(i64, i64), DbError> {
+fn ends(tx: &dyn EngineTransaction) -> DbResult<(i64, i64)> {
     tx.load(ENDS, params![], |row| Ok((row.get("item_seq")?, row.get("account_seq")?)))
 }
 
-/// Reads a log after the row `after`. Returns the last row that was read and the number of rows.
+/// Reads a log after the row `after`. Returns the last row that was read, and whether there may be more.
 fn read_log_after(
     tx: &dyn EngineTransaction,
     sql: &str,
     after: i64,
-    mut each: impl FnMut(&dyn ResultRow) -> Result<(), DbError>,
-) -> Result<(i64, usize), DbError> {
-    let limit = i64::try_from(LOG_ROWS_MAX).unwrap_or(i64::MAX);
-    let read: Vec<i64> = tx.list(sql, params![after, limit], |row| {
+    mut each: impl FnMut(&dyn ResultRow) -> DbResult<()>,
+) -> DbResult<(i64, bool)> {
+    let read: Vec<i64> = tx.list(sql, params![after, LOG_ROWS_MAX], |row| {
         each(row)?;
         row.get("seq")
     })?;
-    Ok((read.last().copied().unwrap_or(after), read.len()))
+    Ok((read.last().copied().unwrap_or(after), read.len() >= LOG_ROWS_MAX))
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ mod written_items;
 pub use account_change::AccountChange;
 pub use archive_migration::{ArchiveMigration, CopyOriginals, MigratedRows, ReportRows};
 pub use commit_watcher::{CommitWatcher, SnapshotReader};
-pub use error::{DbError, EngineError};
+pub use error::{DbError, DbResult, EngineError};
 pub use facts::{DatabaseFacts, DatabaseFlaw};
 pub use handle::{DATABASE_FILE_NAME, Db};
 pub use lock::DirectoryLock;

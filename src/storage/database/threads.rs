@@ -11,14 +11,14 @@ use std::{
     time::Duration,
 };
 
-use super::connection::DatabaseConnection;
-use super::engine::{ConnectionPurpose, DatabaseEngine, Read, WriteMode};
-use super::error::DbError;
+use super::engine::{ConnectionPurpose, DatabaseEngine, EngineConnection, Read, WriteMode};
+use super::error::{DbError, DbResult};
 use super::lock::DirectoryLock;
 use super::transactions::WriteTx;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::limits::SEARCH_QUEUE_MAX;
 use crate::runtime::telemetry;
+use crate::storage::secrets::Keyring;
 
 /// Database calls that may wait for a reader thread.
 const DB_QUEUE_MAX: usize = 1024;
@@ -32,7 +32,7 @@ const DB_SEARCHERS: usize = 2;
 /// Maximum wait for all connections of a kind to open.
 const OPEN_MAX: Duration = Duration::from_secs(2);
 /// A write, called with the connection on which it opens its transaction.
-pub(super) type Write = Box<dyn FnOnce(&mut DatabaseConnection) + Send>;
+pub(super) type Write = Box<dyn FnOnce(&mut dyn EngineConnection) + Send>;
 
 /// A unit of work in the queue of its threads.
 struct QueuedWork<T> {
@@ -99,7 +99,7 @@ impl DatabaseThreads {
     pub(super) fn start(
         engine: Arc<dyn DatabaseEngine>,
         lock: Option<DirectoryLock>,
-    ) -> Result<Self, DbError> {
+    ) -> DbResult<Self> {
         let mut threads = Vec::with_capacity(DB_READERS + DB_SEARCHERS + 2);
         let (reads, queue) = mpsc::sync_channel(DB_QUEUE_MAX);
         threads.extend(readers(&engine, "db-read", DB_READERS, queue)?);
@@ -107,12 +107,12 @@ impl DatabaseThreads {
         threads.extend(readers(&engine, "db-search", DB_SEARCHERS, queue)?);
         let (writes, queue) = mpsc::sync_channel(DB_QUEUE_MAX);
         let (urgent, urgent_queue) = mpsc::sync_channel(DB_URGENT_WRITES_MAX);
-        let connection = DatabaseConnection::open(&engine, ConnectionPurpose::Write)?;
+        let connection = Arc::clone(&engine).open(ConnectionPurpose::Write)?;
         threads.push(writer("db-write", connection, queue, Some(urgent_queue))?);
         // Claims run concurrently with writes there, so they need their own connection and thread.
         let claims = if engine.is_remote() {
             let (claims, queue) = mpsc::sync_channel(DB_QUEUE_MAX);
-            let connection = DatabaseConnection::open(&engine, ConnectionPurpose::Claim)?;
+            let connection = Arc::clone(&engine).open(ConnectionPurpose::Claim)?;
             threads.push(writer("db-claim", connection, queue, None)?);
             Some(claims)
         } else {
@@ -126,7 +126,7 @@ impl DatabaseThreads {
         &self.shared.engine
     }
 
-    pub(super) fn submit_read(&self, read: Read) -> Result<(), DbError> {
+    pub(super) fn submit_read(&self, read: Read) -> DbResult<()> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         submit(&queues.reads, QueuedWork::new("read", read))
     }
@@ -139,53 +139,54 @@ impl DatabaseThreads {
     }
 
     /// Queues a search. Fails at once if the queue is full.
-    pub(super) fn submit_search(&self, search: Read) -> Result<(), DbError> {
+    pub(super) fn submit_search(&self, search: Read) -> DbResult<()> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         submit(&queues.searches, QueuedWork::new("search", search))
     }
 
     /// Queues a write. Fails at once if the queue is full.
-    pub(super) fn submit_write(&self, write: Write) -> Result<(), DbError> {
+    pub(super) fn submit_write(&self, write: Write) -> DbResult<()> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         submit(&queues.writes, QueuedWork::new("write", write))
     }
 
     /// Queues a claim. Fails at once if the queue is full.
-    pub(super) fn submit_claim(&self, claim: Write) -> Result<(), DbError> {
+    pub(super) fn submit_claim(&self, claim: Write) -> DbResult<()> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         // SQLite has one writer at a time, so claims queue with the writes there.
         let claims = queues.claims.as_ref().unwrap_or(&queues.writes);
         submit(claims, QueuedWork::new("claim", claim))
     }
 
-    pub(super) fn write<T, F>(&self, mode: WriteMode, write: F) -> Result<T, DbError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
-    {
+    /// Runs `write` after all queued ones. Also returns the last row of the item log that it wrote; 0 if there
+    /// is none.
+    pub(super) fn write<T: Send + 'static>(
+        &self,
+        mode: WriteMode,
+        keys: Keyring,
+        write: impl FnOnce(&WriteTx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<(T, i64)> {
         let (sender, receiver) = mpsc::sync_channel(1);
-        self.run(
-            &receiver,
-            Box::new(move |connection| {
-                drop(sender.send(connection.write(mode, write)));
-            }),
-        )
+        let job: Write = Box::new(move |connection| {
+            drop(sender.send(connection.write(mode, &keys, write)));
+        });
+        self.run(&receiver, job)
     }
 
-    /// Runs a write before all queued ones.
-    pub(super) fn write_urgent<T, F>(&self, write: F) -> Result<T, DbError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
-    {
+    /// Runs `write` as [`DatabaseThreads::write`] does, but before all queued ones.
+    pub(super) fn write_urgent<T: Send + 'static>(
+        &self,
+        keys: Keyring,
+        write: impl FnOnce(&WriteTx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<(T, i64)> {
         let (sender, receiver) = mpsc::sync_channel(1);
         self.submit_urgent(Box::new(move |connection| {
-            drop(sender.send(connection.write(WriteMode::Normal, write)));
+            drop(sender.send(connection.write(WriteMode::Normal, &keys, write)));
         }))?;
         receiver.recv().map_err(|_| DbError::Closed)?
     }
 
-    fn submit_urgent(&self, write: Write) -> Result<(), DbError> {
+    fn submit_urgent(&self, write: Write) -> DbResult<()> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         queues.urgent.send(QueuedWork::new("write", write)).map_err(|_| DbError::Closed)?;
         // Wakes an idle thread. A full queue means that the thread is busy and checks the urgent writes
@@ -210,7 +211,7 @@ impl DatabaseThreads {
         }
     }
 
-    fn run<T>(&self, receiver: &Receiver<Result<T, DbError>>, job: Write) -> Result<T, DbError> {
+    fn run<T>(&self, receiver: &Receiver<DbResult<T>>, job: Write) -> DbResult<T> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         // Blocks while the queue is full, because the callers are threads rather than async tasks.
         queues.writes.send(QueuedWork::new("write", job)).map_err(|_| DbError::Closed)?;
@@ -218,7 +219,7 @@ impl DatabaseThreads {
     }
 }
 
-fn submit<T>(queue: &SyncSender<T>, job: T) -> Result<(), DbError> {
+fn submit<T>(queue: &SyncSender<T>, job: T) -> DbResult<()> {
     queue.try_send(job).map_err(|refused| match refused {
         TrySendError::Full(_) => DbError::Overloaded,
         TrySendError::Disconnected(_) => DbError::Closed,
@@ -228,10 +229,10 @@ fn submit<T>(queue: &SyncSender<T>, job: T) -> Result<(), DbError> {
 /// Starts a thread that runs one transaction after the other on its connection. Urgent ones run first.
 fn writer(
     name: &str,
-    mut connection: DatabaseConnection,
+    mut connection: Box<dyn EngineConnection>,
     queue: Receiver<QueuedWork<Write>>,
     urgent: Option<Receiver<QueuedWork<Write>>>,
-) -> Result<JoinHandle<()>, DbError> {
+) -> DbResult<JoinHandle<()>> {
     spawn(name, move || {
         for write in queue {
             // Bounded, so that urgent writes cannot starve the others.
@@ -240,7 +241,7 @@ fn writer(
             for write in urgent_writes.chain([write]) {
                 let write = write.dequeue();
                 // A transaction that panics rolls back, and the thread continues with the next one.
-                let outcome = catch_unwind(AssertUnwindSafe(|| write(&mut connection)));
+                let outcome = catch_unwind(AssertUnwindSafe(|| write(connection.as_mut())));
                 if outcome.is_err() {
                     tracing::error!("a database transaction panicked");
                 }
@@ -255,11 +256,11 @@ fn readers(
     name: &str,
     count: usize,
     queue: Receiver<QueuedWork<Read>>,
-) -> Result<Vec<JoinHandle<()>>, DbError> {
+) -> DbResult<Vec<JoinHandle<()>>> {
     let queue = Arc::new(Mutex::new(queue));
     let mut threads = Vec::with_capacity(count);
     for index in 0..count {
-        let connection = DatabaseConnection::open(engine, ConnectionPurpose::Read)?;
+        let connection = Arc::clone(engine).open(ConnectionPurpose::Read)?;
         let queue = Arc::clone(&queue);
         threads.push(spawn(&format!("{name}-{index}"), move || read_loop(connection, &queue))?);
     }
@@ -268,7 +269,7 @@ fn readers(
 
 /// Runs an empty read on each of the `count` threads behind `submit`. Waits for [`OPEN_MAX`] per thread at
 /// most.
-fn run_on_each(count: usize, submit: &dyn Fn(Read) -> Result<(), DbError>) {
+fn run_on_each(count: usize, submit: &dyn Fn(Read) -> DbResult<()>) {
     // Each job blocks its thread until all threads have one, because one thread could otherwise run several
     // jobs.
     let arrived = Arc::new(AtomicUsize::new(0));
@@ -294,12 +295,15 @@ fn run_on_each(count: usize, submit: &dyn Fn(Read) -> Result<(), DbError>) {
     }
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, DbError> {
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> DbResult<JoinHandle<()>> {
     let started = thread::Builder::new().name(name.to_owned()).spawn(work);
     started.map_err(|cause| DbError::Schema(format!("thread {name}: {cause}")))
 }
 
-fn read_loop(mut connection: DatabaseConnection, queue: &Mutex<Receiver<QueuedWork<Read>>>) {
+fn read_loop(
+    mut connection: Box<dyn EngineConnection>,
+    queue: &Mutex<Receiver<QueuedWork<Read>>>,
+) {
     loop {
         // A thread that panicked while it waited leaves an intact receiver.
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();

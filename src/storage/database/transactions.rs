@@ -1,15 +1,12 @@
 //! The transactions that have the statements as methods: for reading, for writing, and for claiming queue
 //! messages.
 
-use std::{
-    cell::{Cell, RefCell},
-    rc::Rc,
-};
+use std::cell::{Cell, RefCell};
 
 use super::account_change::AccountChange;
 use super::engine::EngineTransaction;
 #[cfg(test)]
-use super::error::DbError;
+use super::error::DbResult;
 use crate::storage::audit::AuditEvent;
 use crate::storage::secrets::Keyring;
 
@@ -21,16 +18,9 @@ pub struct ReadTx<'a> {
 }
 
 impl<'a> ReadTx<'a> {
+    /// Creates a transaction that reads no secrets.
     pub(super) fn new(tx: &'a dyn EngineTransaction) -> Self {
         Self { tx, keys: None }
-    }
-
-    /// Returns the same transaction with the keys for encrypted values.
-    pub(super) fn with_keys<'k>(&self, keys: &'k Keyring) -> ReadTx<'k>
-    where
-        'a: 'k,
-    {
-        ReadTx { tx: self.tx, keys: Some(keys) }
     }
 }
 
@@ -40,49 +30,28 @@ pub struct WriteTx<'a> {
     /// Changes of accounts made by this transaction.
     pub(super) changes: RefCell<Vec<AccountChange>>,
     /// Audit events recorded by this transaction.
-    pub(super) events: Rc<RefCell<Vec<AuditEvent>>>,
+    pub(super) events: RefCell<Vec<AuditEvent>>,
     /// The last row of the item log that this transaction wrote; 0 if there is none.
     pub(super) item_row: Cell<i64>,
     /// The keys that encrypt and decrypt secrets.
-    pub(super) keys: Option<&'a Keyring>,
+    pub(super) keys: &'a Keyring,
 }
 
 impl<'a> WriteTx<'a> {
-    pub(super) fn new(tx: &'a dyn EngineTransaction) -> Self {
+    pub(super) fn new(tx: &'a dyn EngineTransaction, keys: &'a Keyring) -> Self {
         Self {
             tx,
             changes: RefCell::default(),
-            events: Rc::default(),
+            events: RefCell::default(),
             item_row: Cell::new(0),
-            keys: None,
-        }
-    }
-
-    /// Returns the same transaction, which must not have written yet, with the keys for encrypted values.
-    pub(super) fn with_keys<'k>(&self, keys: &'k Keyring) -> WriteTx<'k>
-    where
-        'a: 'k,
-    {
-        WriteTx {
-            tx: self.tx,
-            changes: RefCell::default(),
-            // Shared, because the connection logs the events after the commit and has only the original
-            // transaction.
-            events: Rc::clone(&self.events),
-            item_row: Cell::new(0),
-            keys: Some(keys),
+            keys,
         }
     }
 
     /// Returns the same transaction for reading.
     #[must_use]
     pub fn as_read(&self) -> ReadTx<'_> {
-        ReadTx { tx: self.tx, keys: self.keys }
-    }
-
-    /// Returns the last row of the item log that this transaction wrote; 0 if there is none.
-    pub(super) fn item_row(&self) -> i64 {
-        self.item_row.get()
+        ReadTx { tx: self.tx, keys: Some(self.keys) }
     }
 }
 
@@ -105,12 +74,12 @@ impl<'a> ClaimTx<'a> {
 #[cfg(test)]
 impl WriteTx<'_> {
     /// Runs statements that set up a test.
-    pub fn run_sql(&self, sql: &str) -> Result<(), DbError> {
+    pub fn run_sql(&self, sql: &str) -> DbResult<()> {
         self.tx.run_script(sql)
     }
 
     /// Adds the users 1 and 2, who may own rows of other tables.
-    pub fn add_two_users(&self) -> Result<(), DbError> {
+    pub fn add_two_users(&self) -> DbResult<()> {
         self.run_sql(
             "INSERT INTO users (user_id, user_name, roles, admin, mediebank, active,
                  service_account, created_ms)
@@ -120,21 +89,21 @@ impl WriteTx<'_> {
     }
 
     /// Makes the engine refuse each new row of a table.
-    pub fn refuse_rows(&self, table: &str) -> Result<(), DbError> {
+    pub fn refuse_rows(&self, table: &str) -> DbResult<()> {
         self.refuse("INSERT", table)
     }
 
     /// Makes the engine refuse each change of a row of a table.
-    pub fn refuse_changes(&self, table: &str) -> Result<(), DbError> {
+    pub fn refuse_changes(&self, table: &str) -> DbResult<()> {
         self.refuse("UPDATE", table)
     }
 
-    fn refuse(&self, what: &str, table: &str) -> Result<(), DbError> {
+    fn refuse(&self, what: &str, table: &str) -> DbResult<()> {
         self.tx.run_script(&self.tx.refusing_script(what, table))
     }
 
     /// Makes the engine accept rows of a table again.
-    pub fn accept_rows(&self, table: &str) -> Result<(), DbError> {
+    pub fn accept_rows(&self, table: &str) -> DbResult<()> {
         self.tx.run_script(&self.tx.accepting_script(table))
     }
 }

@@ -8,10 +8,8 @@ use super::shared::log_position;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::CHECK_FLAWS_MAX;
-use crate::storage::database::{DatabaseFlaw, Db, DbError, LogPosition, ReadTx, SnapshotReader};
+use crate::storage::database::{DatabaseFlaw, Db, DbResult, LogPosition, ReadTx, SnapshotReader};
 use search_index::{ANALYSIS, IndexError, IndexSnapshot, SearchIndex, stamp};
-
-type DbResult<T> = std::result::Result<T, DbError>;
 
 /// The differences between an index and the items.
 #[derive(Debug, Default)]

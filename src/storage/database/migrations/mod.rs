@@ -10,7 +10,7 @@
 use std::fmt::Display;
 
 use super::engine::{EngineTransaction, params};
-use super::error::DbError;
+use super::error::{DbError, DbResult};
 use model::ContentHash;
 
 /// A migration of one engine.
@@ -68,7 +68,7 @@ impl SchemaStatus {
         stored: &StoredSchema,
         migrations: &[Migration],
         database: &dyn Display,
-    ) -> Result<Self, DbError> {
+    ) -> DbResult<Self> {
         if stored.number == 0 {
             return Ok(Self::New);
         }
@@ -125,18 +125,15 @@ pub(super) fn schema_hash(migrations: &[Migration]) -> String {
 }
 
 /// Finds the stored hash of the migrations that made the tables.
-pub(super) fn find_hash(tx: &dyn EngineTransaction) -> Result<Option<String>, DbError> {
+pub(super) fn find_hash(tx: &dyn EngineTransaction) -> DbResult<Option<String>> {
     tx.find_value("SELECT value FROM state WHERE name = ?1", params![SCHEMA_HASH])
 }
 
 /// Stores the hash of the migrations that made the tables.
-pub(super) fn write_hash(
-    tx: &dyn EngineTransaction,
-    migrations: &[Migration],
-) -> Result<(), DbError> {
+pub(super) fn write_hash(tx: &dyn EngineTransaction, migrations: &[Migration]) -> DbResult<()> {
     let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)
          ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-    tx.execute(sql, params![SCHEMA_HASH, schema_hash(migrations)]).map(drop)
+    tx.run(sql, params![SCHEMA_HASH, schema_hash(migrations)])
 }
 
 /// Logs that migrations begin on tables in use. `copy` names the copy to which the operator can return.

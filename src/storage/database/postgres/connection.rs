@@ -12,7 +12,7 @@ use crate::runtime::clock::Stopwatch;
 use crate::storage::database::engine::{
     ConnectionPurpose, DatabaseEngine, EngineConnection, Read, Work, WriteMode,
 };
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::{DbError, DbResult};
 
 /// The first backoff after a failed connection; doubles with each failure.
 const DB_RETRY_FIRST: Duration = Duration::from_millis(100);
@@ -25,10 +25,7 @@ const BUMP_VERSION: &str =
 const VERSION: &str = "SELECT version FROM writer";
 
 impl DatabaseEngine for PostgresServer {
-    fn open(
-        self: Arc<Self>,
-        purpose: ConnectionPurpose,
-    ) -> Result<Box<dyn EngineConnection>, DbError> {
+    fn open(self: Arc<Self>, purpose: ConnectionPurpose) -> DbResult<Box<dyn EngineConnection>> {
         Ok(Box::new(ServerConnection {
             server: self,
             purpose,
@@ -73,7 +70,7 @@ impl ServerConnection {
     ///
     /// Fails at once during the backoff after a failed attempt: callers get their answer without waiting, and
     /// a server that is starting is not flooded with connections.
-    fn session(&mut self) -> Result<&mut ServerSession, DbError> {
+    fn session(&mut self) -> DbResult<&mut ServerSession> {
         if self.session.as_ref().is_some_and(|session| !session.is_alive()) {
             self.session = None;
         }
@@ -106,7 +103,7 @@ impl ServerConnection {
     }
 
     /// Drops the session if the error makes it unusable.
-    fn check<T>(&mut self, outcome: &Result<T, DbError>) {
+    fn check<T>(&mut self, outcome: &DbResult<T>) {
         if outcome.as_ref().is_err_and(ends_session) {
             self.session = None;
         }
@@ -115,8 +112,8 @@ impl ServerConnection {
     /// Runs `work` in a write transaction and commits its changes.
     fn transact(
         &mut self,
-        work: impl FnOnce(&ServerTransaction<'_>) -> Result<(), DbError>,
-    ) -> Result<(), DbError> {
+        work: impl FnOnce(&ServerTransaction<'_>) -> DbResult<()>,
+    ) -> DbResult<()> {
         let transaction = self.session().and_then(ServerTransaction::begin);
         let outcome = transaction.and_then(|tx| tx.run(work));
         self.check(&outcome);
@@ -146,7 +143,7 @@ impl EngineConnection for ServerConnection {
         read(Err(failed));
     }
 
-    fn query(&mut self, work: Work<'_>) -> Result<(), DbError> {
+    fn run_query(&mut self, work: Work<'_>) -> DbResult<()> {
         run_blocking(|| {
             let transaction = self.session().and_then(ServerTransaction::snapshot);
             let outcome = transaction.and_then(|tx| tx.run(|tx| work(tx)));
@@ -157,7 +154,7 @@ impl EngineConnection for ServerConnection {
 
     /// Fails with [`DbError::Schema`] if a different version has changed the schema. An archive never moves
     /// away from a server, so all modes are the same.
-    fn write(&mut self, _mode: WriteMode, write: Work<'_>) -> Result<(), DbError> {
+    fn run_write(&mut self, _mode: WriteMode, write: Work<'_>) -> DbResult<()> {
         let server = Arc::clone(&self.server);
         self.transact(|tx| {
             migrations::expect_current(&server, tx.lock_schema()?)?;
@@ -167,14 +164,14 @@ impl EngineConnection for ServerConnection {
         })
     }
 
-    fn claim(&mut self, claim: Work<'_>) -> Result<(), DbError> {
+    fn run_claim(&mut self, claim: Work<'_>) -> DbResult<()> {
         // Without the write lock and without a new version, because no follower reads the queues.
         self.transact(|tx| claim(tx))
     }
 
     /// Returns the version as last read, combined with the number of the session: a standby that became the
     /// primary may have reached the same version by other writes.
-    fn data_version(&mut self) -> Result<i64, DbError> {
+    fn data_version(&mut self) -> DbResult<i64> {
         run_blocking(|| {
             let is_notified = self.session()?.driver.take_notified();
             // Without a notification the version is read again only after the poll interval.

@@ -26,7 +26,7 @@ use crate::runtime::limits::{
     NODE_HEARTBEAT_EXPIRY, NODE_HEARTBEAT_INTERVAL, NODE_HEARTBEATS_MIN,
 };
 use crate::storage::database::engine::{EngineTransaction, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::{DbError, DbResult};
 
 /// The role of an upgrade in `nodes`.
 const ROLE: &str = "upgrade";
@@ -73,7 +73,7 @@ impl IncarnationWatch {
         server: &PostgresServer,
         schema: i64,
         span: HeartbeatTimes,
-    ) -> Result<Self, DbError> {
+    ) -> DbResult<Self> {
         let mut watch = Self { own_id: Uuid::new_v4(), schema, seen: HashMap::new() };
         let outcome = watch.poll_until_expired(session, server, span);
         // Otherwise nodes would count this process as a node until its heartbeat expires.
@@ -88,7 +88,7 @@ impl IncarnationWatch {
         session: &mut ServerSession,
         server: &PostgresServer,
         span: HeartbeatTimes,
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         let first = self.observe(session)?.unwrap_or_default();
         // Nodes that were stopped have removed their rows.
         if first.is_empty() {
@@ -118,10 +118,7 @@ impl IncarnationWatch {
 
     /// Writes a heartbeat of this process and lists the incarnations of nodes. Returns `None` if the schema
     /// has changed in the meantime.
-    fn observe(
-        &self,
-        session: &mut ServerSession,
-    ) -> Result<Option<Vec<NodeIncarnation>>, DbError> {
+    fn observe(&self, session: &mut ServerSession) -> DbResult<Option<Vec<NodeIncarnation>>> {
         ServerTransaction::begin(session)?.run(|tx| {
             if tx.lock_schema()? != self.schema {
                 return Ok(None);
@@ -132,19 +129,16 @@ impl IncarnationWatch {
                  VALUES (?1, ?1, ?2, 0, ?3, CAST(extract(epoch FROM now()) * 1000 AS BIGINT))
                  ON CONFLICT (incarnation) DO UPDATE SET heartbeat = nodes.heartbeat + 1,
                      heartbeat_at_ms = excluded.heartbeat_at_ms";
-            tx.execute(sql, params![self.own_id.to_string(), ROLE, i64::MAX])?;
+            tx.execute(sql, params![self.own_id, ROLE, i64::MAX])?;
             list(tx).map(Some)
         })
     }
 
     /// Fails if one of the incarnations found is new or has raised its heartbeat since the first poll.
-    fn refuse(&self, server: &PostgresServer, found: &[NodeIncarnation]) -> Result<(), DbError> {
-        let mut running = Vec::new();
-        for node in found {
-            if self.seen.get(&node.id) != Some(&node.heartbeat) {
-                running.push(format!("{} ({})", node.node, node.role));
-            }
-        }
+    fn refuse(&self, server: &PostgresServer, found: &[NodeIncarnation]) -> DbResult<()> {
+        let running = found.iter().filter(|node| self.seen.get(&node.id) != Some(&node.heartbeat));
+        let running: Vec<String> =
+            running.map(|node| format!("{} ({})", node.node, node.role)).collect();
         if running.is_empty() {
             return Ok(());
         }
@@ -160,15 +154,11 @@ impl IncarnationWatch {
     /// Ends all incarnations, in the transaction that holds the write lock and changes the schema.
     ///
     /// Fails with [`DbError::InUse`] if a node is still running.
-    pub(super) fn end(
-        &self,
-        tx: &dyn EngineTransaction,
-        server: &PostgresServer,
-    ) -> Result<(), DbError> {
+    pub(super) fn end(&self, tx: &dyn EngineTransaction, server: &PostgresServer) -> DbResult<()> {
         // A node may have started after the last poll. Under the write lock, none can start.
         self.refuse(server, &list(tx)?)?;
         // Their claimed work is released when the next incarnation begins.
-        tx.execute("DELETE FROM nodes", params![]).map(drop)
+        tx.run("DELETE FROM nodes", params![])
     }
 
     /// Removes the registration of this process. It holds nothing that other processes wait for, so the write
@@ -182,7 +172,7 @@ impl IncarnationWatch {
 }
 
 /// Lists the incarnations of nodes, without upgrades.
-fn list(tx: &dyn EngineTransaction) -> Result<Vec<NodeIncarnation>, DbError> {
+fn list(tx: &dyn EngineTransaction) -> DbResult<Vec<NodeIncarnation>> {
     let sql =
         "SELECT incarnation, node, role, heartbeat FROM nodes WHERE role <> ?1 ORDER BY node";
     tx.list(sql, params![ROLE], |row| {

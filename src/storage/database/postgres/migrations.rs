@@ -8,7 +8,7 @@ use super::session::{ServerSession, run_blocking};
 use super::transaction::ServerTransaction;
 use crate::runtime::limits::DB_ANSWER_TIME;
 use crate::storage::database::engine::ConnectionPurpose;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::{DbError, DbResult};
 use crate::storage::database::migrations::{
     LATEST, Migration, POSTGRES, SchemaStatus, StoredSchema, find_hash, later, latest,
     log_upgrade, write_hash,
@@ -41,7 +41,7 @@ const CONCURRENT_CODES: [&str; 6] = ["42P07", "42710", "23505", "40001", "40P01"
 pub(in crate::storage::database) fn migrate(
     server: &Arc<PostgresServer>,
     migrations: &[Migration],
-) -> Result<Option<(i64, i64)>, DbError> {
+) -> DbResult<Option<(i64, i64)>> {
     SchemaUpgrade { server, migrations, span: HeartbeatTimes::default() }.run()
 }
 
@@ -54,7 +54,7 @@ pub(super) struct SchemaUpgrade<'u> {
 
 impl SchemaUpgrade<'_> {
     /// Returns the numbers of the older schema and of the last migration, if there was one to run.
-    pub(super) fn run(&self) -> Result<Option<(i64, i64)>, DbError> {
+    pub(super) fn run(&self) -> DbResult<Option<(i64, i64)>> {
         run_blocking(|| {
             let mut session = ServerSession::open(self.server, ConnectionPurpose::Write)?;
             check(&session, self.server)?;
@@ -70,7 +70,7 @@ impl SchemaUpgrade<'_> {
     }
 
     /// Makes one attempt: waits until no node is running if tables are to be changed, and changes them.
-    fn attempt(&self, session: &mut ServerSession) -> Result<Option<(i64, i64)>, DbError> {
+    fn attempt(&self, session: &mut ServerSession) -> DbResult<Option<(i64, i64)>> {
         let stored = ServerTransaction::begin(session)?.run(stored_schema)?;
         // An empty or current database has no tables to change, so no node must stop.
         let watch = match SchemaStatus::compare(&stored, self.migrations, &self.server.name())? {
@@ -91,7 +91,7 @@ impl SchemaUpgrade<'_> {
         &self,
         tx: &ServerTransaction<'_>,
         watch: Option<&IncarnationWatch>,
-    ) -> Result<Option<(i64, i64)>, DbError> {
+    ) -> DbResult<Option<(i64, i64)>> {
         if tx.number(HAS_WRITER)? == 0 {
             tx.batch(WRITER)?;
         }
@@ -146,9 +146,7 @@ impl SchemaUpgrade<'_> {
 /// Checks that the database has the schema of this version, for a read-only process.
 ///
 /// Fails with [`DbError::Schema`] if it has a different schema or none.
-pub(in crate::storage::database) fn check_schema(
-    server: &Arc<PostgresServer>,
-) -> Result<(), DbError> {
+pub(in crate::storage::database) fn check_schema(server: &Arc<PostgresServer>) -> DbResult<()> {
     run_blocking(|| {
         let mut session = ServerSession::open(server, ConnectionPurpose::Read)?;
         check(&session, server)?;
@@ -166,7 +164,7 @@ pub(in crate::storage::database) fn check_schema(
 }
 
 /// Reads the schema of the database.
-fn stored_schema(tx: &ServerTransaction<'_>) -> Result<StoredSchema, DbError> {
+fn stored_schema(tx: &ServerTransaction<'_>) -> DbResult<StoredSchema> {
     if tx.number(HAS_WRITER)? == 0 {
         return Ok(StoredSchema::default());
     }
@@ -177,7 +175,7 @@ fn stored_schema(tx: &ServerTransaction<'_>) -> Result<StoredSchema, DbError> {
 }
 
 /// Fails if the schema does not belong to this version: it was changed while this process ran.
-pub(super) fn expect_current(server: &PostgresServer, found: i64) -> Result<(), DbError> {
+pub(super) fn expect_current(server: &PostgresServer, found: i64) -> DbResult<()> {
     if found == LATEST {
         return Ok(());
     }
@@ -195,7 +193,7 @@ pub(super) fn expect_current(server: &PostgresServer, found: i64) -> Result<(), 
 }
 
 /// Checks that the server is suitable: its version, encoding and collation.
-fn check(session: &ServerSession, server: &PostgresServer) -> Result<(), DbError> {
+fn check(session: &ServerSession, server: &PostgresServer) -> DbResult<()> {
     let sql = "SELECT current_setting('server_version_num')";
     let version = session.number(sql)?;
     if version < 150_000 {

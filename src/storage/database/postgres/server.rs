@@ -17,7 +17,7 @@ use super::error::unreachable;
 use super::tls::ServerTls;
 use crate::runtime::config::SecretSource;
 use crate::runtime::limits::{DB_CONNECT_TIME, DB_KEEPALIVE_S, DB_KEEPALIVES};
-use crate::storage::database::error::{DbError, EngineError};
+use crate::storage::database::error::{DbError, DbResult, EngineError};
 
 /// Hosts that a database URL may name; each gets the connect timeout before the next one is tried.
 const DB_HOSTS_MAX: usize = 16;
@@ -54,7 +54,7 @@ impl PostgresServer {
     /// Parses an address `postgres://USER@HOST:PORT/DATABASE`.
     ///
     /// The error repeats no part of a wrong address, which may contain a password.
-    pub(in crate::storage::database) fn parse(url: &str) -> Result<Self, DbError> {
+    pub(in crate::storage::database) fn parse(url: &str) -> DbResult<Self> {
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
         let query = rest.split_once('?').map_or("", |(_, query)| query);
         // The driver would use the rest of the password as the host, which messages and lookups show.

@@ -27,7 +27,7 @@ use crate::runtime::limits::{
     DB_WRITE_LOCK_IDLE_MS,
 };
 use crate::storage::database::engine::ConnectionPurpose;
-use crate::storage::database::error::{DbError, EngineError};
+use crate::storage::database::error::{DbError, DbResult, EngineError};
 
 /// Statement timeout of a database server, in milliseconds.
 const DB_STATEMENT_MS: u64 = 60_000;
@@ -79,10 +79,7 @@ impl Drop for ConnectionDriver {
 
 impl ServerSession {
     /// Connects to the first host that accepts: a primary server, unless this process only reads.
-    pub(super) fn open(
-        server: &PostgresServer,
-        purpose: ConnectionPurpose,
-    ) -> Result<Self, DbError> {
+    pub(super) fn open(server: &PostgresServer, purpose: ConnectionPurpose) -> DbResult<Self> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|cause| unusable(server, &cause))?;
         let mut refused = Vec::new();
@@ -114,12 +111,12 @@ impl ServerSession {
     }
 
     /// Returns the single number that a query finds, outside a transaction.
-    pub(super) fn number(&self, sql: &str) -> Result<i64, DbError> {
+    pub(super) fn number(&self, sql: &str) -> DbResult<i64> {
         number(&self.driver.wait(self.client.simple_query(sql))?)
     }
 
     /// Runs statements outside a transaction.
-    pub(super) fn batch(&self, sql: &str) -> Result<(), DbError> {
+    pub(super) fn batch(&self, sql: &str) -> DbResult<()> {
         self.driver.wait(self.client.batch_execute(sql))
     }
 
@@ -222,7 +219,7 @@ impl ConnectionDriver {
     pub(super) fn wait<T>(
         &self,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
-    ) -> Result<T, DbError> {
+    ) -> DbResult<T> {
         let runtime = self.runtime.as_ref().ok_or(DbError::Closed)?;
         let limit = self.answer_timeout.get();
         let Ok(answered) = runtime.block_on(async { timeout(limit, answer).await }) else {
@@ -265,7 +262,7 @@ impl ConnectionDriver {
         &self,
         transaction: &Transaction<'_>,
         sql: &str,
-    ) -> Result<Statement, DbError> {
+    ) -> DbResult<Statement> {
         if let Some(statement) = self.prepared.borrow().get(sql) {
             return Ok(statement.clone());
         }
@@ -281,7 +278,7 @@ impl ConnectionDriver {
 }
 
 /// Returns the single number that a query finds.
-pub(super) fn number(found: &[SimpleQueryMessage]) -> Result<i64, DbError> {
+pub(super) fn number(found: &[SimpleQueryMessage]) -> DbResult<i64> {
     let number = found.iter().find_map(|message| {
         let SimpleQueryMessage::Row(row) = message else { return None };
         row.get(0)?.parse().ok()
@@ -321,7 +318,7 @@ pub(in crate::storage::database) fn run(
     server: &PostgresServer,
     purpose: ConnectionPurpose,
     sql: &str,
-) -> Result<(), DbError> {
+) -> DbResult<()> {
     run_blocking(|| ServerSession::open(server, purpose)?.batch(sql))
 }
 

@@ -20,7 +20,7 @@ use crate::storage::database::engine::{
     ColumnType, EngineTransaction, Params, ReadRow, ResultRow, RowLock, SqlParam, TableColumn,
     VisitRow, params,
 };
-use crate::storage::database::error::{DbError, damaged, wrong_value};
+use crate::storage::database::error::{DbError, DbResult, damaged, wrong_value};
 use crate::storage::database::facts::DatabaseFacts;
 
 /// Rows that a database server sends at a time for a long result.
@@ -76,7 +76,7 @@ impl RawColumn<'_> {
         wrong_value(format!("column {column} holds {found}, expected {expected}")).into()
     }
 
-    fn int(self, column: &str) -> Result<i64, DbError> {
+    fn int(self, column: &str) -> DbResult<i64> {
         let Self::Int(bytes) = self else { return Err(self.type_error(column, "a number")) };
         match *bytes {
             [a, b] => Ok(i64::from(i16::from_be_bytes([a, b]))),
@@ -89,49 +89,44 @@ impl RawColumn<'_> {
     }
 }
 
-fn raw<'r>(row: &'r tokio_postgres::Row, column: &str) -> Result<RawColumn<'r>, DbError> {
+fn raw<'r>(row: &'r tokio_postgres::Row, column: &str) -> DbResult<RawColumn<'r>> {
     // Every type is accepted, so only a name that the statement does not have fails. The connection is not at
     // fault.
     row.try_get(column).map_err(|cause| wrong_value(cause.to_string()).into())
 }
 
 impl ResultRow for tokio_postgres::Row {
-    fn is_null(&self, column: &str) -> Result<bool, DbError> {
+    fn is_null(&self, column: &str) -> DbResult<bool> {
         Ok(matches!(raw(self, column)?, RawColumn::Null))
     }
 
-    fn int(&self, column: &str) -> Result<i64, DbError> {
+    fn int(&self, column: &str) -> DbResult<i64> {
         raw(self, column)?.int(column)
     }
 
-    fn small_int(&self, column: &str) -> Result<u32, DbError> {
-        let raw = raw(self, column)?;
-        u32::try_from(raw.int(column)?).map_err(|_| raw.type_error(column, "a number below 2^32"))
-    }
-
-    fn bool(&self, column: &str) -> Result<bool, DbError> {
+    fn bool(&self, column: &str) -> DbResult<bool> {
         let raw = raw(self, column)?;
         let RawColumn::Bool(is) = raw else { return Err(raw.type_error(column, "true or false")) };
         Ok(is)
     }
 
-    fn string(&self, column: &str) -> Result<String, DbError> {
+    fn string(&self, column: &str) -> DbResult<String> {
         self.text(column).map(str::to_owned)
     }
 
-    fn bytes(&self, column: &str) -> Result<Vec<u8>, DbError> {
+    fn bytes(&self, column: &str) -> DbResult<Vec<u8>> {
         let raw = raw(self, column)?;
         let RawColumn::Bytes(bytes) = raw else { return Err(raw.type_error(column, "bytes")) };
         Ok(bytes.to_vec())
     }
 
-    fn text(&self, column: &str) -> Result<&str, DbError> {
+    fn text(&self, column: &str) -> DbResult<&str> {
         let raw = raw(self, column)?;
         let RawColumn::Text(bytes) = raw else { return Err(raw.type_error(column, "text")) };
         std::str::from_utf8(bytes).map_err(|_| raw.type_error(column, "text in UTF-8"))
     }
 
-    fn lossy(&self, column: &str) -> Result<String, DbError> {
+    fn lossy(&self, column: &str) -> DbResult<String> {
         Ok(match raw(self, column)? {
             RawColumn::Text(bytes) | RawColumn::Bytes(bytes) => {
                 String::from_utf8_lossy(bytes).into_owned()
@@ -149,11 +144,11 @@ impl ResultRow for tokio_postgres::Row {
 
 impl ToSql for SqlParam<'_> {
     fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Cause> {
-        match (*self, kind) {
+        match (self, kind) {
             (Self::Null, _) => Ok(IsNull::Yes),
             (Self::Int(number), &Type::INT8) => number.to_sql(kind, out),
-            (Self::Int(number), &Type::INT4) => i32::try_from(number)?.to_sql(kind, out),
-            (Self::Int(number), &Type::INT2) => i16::try_from(number)?.to_sql(kind, out),
+            (Self::Int(number), &Type::INT4) => i32::try_from(*number)?.to_sql(kind, out),
+            (Self::Int(number), &Type::INT2) => i16::try_from(*number)?.to_sql(kind, out),
             (Self::Bool(is), &Type::BOOL) => is.to_sql(kind, out),
             // PostgreSQL's texts cannot contain this one character.
             (Self::Text(text), &Type::TEXT) if text.contains('\0') => {
@@ -197,7 +192,7 @@ pub(super) struct ServerTransaction<'a> {
 
 impl<'a> ServerTransaction<'a> {
     /// Begins a read-only transaction that sees one consistent state.
-    pub(super) fn snapshot(session: &'a mut ServerSession) -> Result<Self, DbError> {
+    pub(super) fn snapshot(session: &'a mut ServerSession) -> DbResult<Self> {
         Self::start(session, |begin| {
             begin.isolation_level(IsolationLevel::RepeatableRead).read_only(true)
         })
@@ -205,14 +200,14 @@ impl<'a> ServerTransaction<'a> {
 
     /// Begins a write transaction. Each statement sees all earlier commits, independent of the server's
     /// default isolation level.
-    pub(super) fn begin(session: &'a mut ServerSession) -> Result<Self, DbError> {
+    pub(super) fn begin(session: &'a mut ServerSession) -> DbResult<Self> {
         Self::start(session, |begin| begin.isolation_level(IsolationLevel::ReadCommitted))
     }
 
     fn start(
         ServerSession { client, driver }: &'a mut ServerSession,
         set: impl FnOnce(TransactionBuilder<'a>) -> TransactionBuilder<'a>,
-    ) -> Result<Self, DbError> {
+    ) -> DbResult<Self> {
         let transaction = driver.wait(set(client.build_transaction()).start())?;
         Ok(Self { driver, transaction, wrote: Cell::new(false) })
     }
@@ -221,10 +216,7 @@ impl<'a> ServerTransaction<'a> {
     /// which needs no flush.
     ///
     /// After an error of the commit itself, it is unknown whether the transaction was committed.
-    pub(super) fn run<T>(
-        self,
-        work: impl FnOnce(&Self) -> Result<T, DbError>,
-    ) -> Result<T, DbError> {
+    pub(super) fn run<T>(self, work: impl FnOnce(&Self) -> DbResult<T>) -> DbResult<T> {
         // After a panic too, the rollback must be sent: all nodes wait for the write lock.
         match catch_unwind(AssertUnwindSafe(|| work(&self))) {
             Ok(Ok(outcome)) if self.wrote.get() => {
@@ -245,18 +237,18 @@ impl<'a> ServerTransaction<'a> {
     }
 
     /// Returns the single number that a query finds.
-    pub(super) fn number(&self, sql: &str) -> Result<i64, DbError> {
+    pub(super) fn number(&self, sql: &str) -> DbResult<i64> {
         number(&self.driver.wait(self.transaction.simple_query(sql))?)
     }
 
     /// Runs statements that write.
-    pub(super) fn batch(&self, sql: &str) -> Result<(), DbError> {
+    pub(super) fn batch(&self, sql: &str) -> DbResult<()> {
         self.wrote.set(true);
         self.driver.wait(self.transaction.batch_execute(sql))
     }
 
     /// Waits for the cluster write lock. Returns the number of the schema under it.
-    pub(super) fn lock_schema(&self) -> Result<i64, DbError> {
+    pub(super) fn lock_schema(&self) -> DbResult<i64> {
         self.number("SELECT schema FROM writer FOR UPDATE")
     }
 
@@ -265,7 +257,7 @@ impl<'a> ServerTransaction<'a> {
         self.driver.allow_time(time);
     }
 
-    fn prepared(&self, sql: &str) -> Result<Statement, DbError> {
+    fn prepared(&self, sql: &str) -> DbResult<Statement> {
         self.driver.prepared(&self.transaction, sql)
     }
 
@@ -279,14 +271,14 @@ impl<'a> ServerTransaction<'a> {
 }
 
 impl EngineTransaction for ServerTransaction<'_> {
-    fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize, DbError> {
+    fn execute(&self, sql: &str, params: Params<'_>) -> DbResult<usize> {
         let statement = self.prepared(sql)?;
         let rows = self.driver.wait(self.transaction.execute_raw(&statement, bound(params)))?;
         self.note(sql, rows > 0);
         Ok(usize::try_from(rows).unwrap_or(usize::MAX))
     }
 
-    fn read_first(&self, sql: &str, params: Params<'_>, read: ReadRow<'_>) -> Result<(), DbError> {
+    fn read_first(&self, sql: &str, params: Params<'_>, read: ReadRow<'_>) -> DbResult<()> {
         let statement = self.prepared(sql)?;
         let first = self.driver.wait(async {
             let rows = self.transaction.query_raw(&statement, bound(params)).await?;
@@ -305,7 +297,7 @@ impl EngineTransaction for ServerTransaction<'_> {
     }
 
     /// Fetches the rows in batches.
-    fn read_each(&self, sql: &str, params: Params<'_>, each: VisitRow<'_>) -> Result<(), DbError> {
+    fn read_each(&self, sql: &str, params: Params<'_>, each: VisitRow<'_>) -> DbResult<()> {
         let statement = self.prepared(sql)?;
         let portal = self.driver.wait(self.transaction.bind_raw(&statement, bound(params)))?;
         loop {
@@ -327,7 +319,7 @@ impl EngineTransaction for ServerTransaction<'_> {
     }
 
     /// Fetches all rows in one round trip.
-    fn read_all(&self, sql: &str, params: Params<'_>, each: ReadRow<'_>) -> Result<(), DbError> {
+    fn read_all(&self, sql: &str, params: Params<'_>, each: ReadRow<'_>) -> DbResult<()> {
         let statement = self.prepared(sql)?;
         let rows: Vec<_> = self.driver.wait(async {
             self.transaction.query_raw(&statement, bound(params)).await?.try_collect().await
@@ -344,7 +336,7 @@ impl EngineTransaction for ServerTransaction<'_> {
         }
     }
 
-    fn columns(&self, table: &str) -> Result<Vec<TableColumn>, DbError> {
+    fn columns(&self, table: &str) -> DbResult<Vec<TableColumn>> {
         let tx: &dyn EngineTransaction = self;
         let sql = "SELECT column_name::text AS name, data_type::text AS type
              FROM information_schema.columns
@@ -363,7 +355,7 @@ impl EngineTransaction for ServerTransaction<'_> {
         })
     }
 
-    fn last_assigned_number(&self, table: &str, column: &str) -> Result<i64, DbError> {
+    fn last_assigned_number(&self, table: &str, column: &str) -> DbResult<i64> {
         let tx: &dyn EngineTransaction = self;
         let highest = format!("SELECT coalesce(max({column}), 0) FROM {table}");
         let highest: Option<i64> = tx.find_value(&highest, params![])?;
@@ -374,7 +366,7 @@ impl EngineTransaction for ServerTransaction<'_> {
         Ok(highest.max(assigned).unwrap_or_default())
     }
 
-    fn reserve_numbers(&self, table: &str, column: &str, number: i64) -> Result<(), DbError> {
+    fn reserve_numbers(&self, table: &str, column: &str, number: i64) -> DbResult<()> {
         let tx: &dyn EngineTransaction = self;
         // Raises the sequence, because explicitly inserted numbers do not.
         let sql = "SELECT setval(pg_get_serial_sequence(?1, ?2), ?3) WHERE ?3 > coalesce(
@@ -385,7 +377,7 @@ impl EngineTransaction for ServerTransaction<'_> {
         Ok(())
     }
 
-    fn facts(&self) -> Result<DatabaseFacts, DbError> {
+    fn facts(&self) -> DbResult<DatabaseFacts> {
         let tx: &dyn EngineTransaction = self;
         let sql = "SELECT current_setting('server_version')::text";
         let version: String = tx.load_value(sql, params![])?;
@@ -406,7 +398,7 @@ impl EngineTransaction for ServerTransaction<'_> {
     }
 
     #[cfg(test)]
-    fn run_script(&self, sql: &str) -> Result<(), DbError> {
+    fn run_script(&self, sql: &str) -> DbResult<()> {
         self.batch(sql)
     }
 

@@ -6,14 +6,11 @@ use rusqlite::Connection;
 
 use crate::runtime::limits::CHECK_FLAWS_MAX;
 use crate::storage::database::engine::{EngineTransaction, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use crate::storage::database::facts::DatabaseFlaw;
 
 /// Runs one of SQLite's built-in checks and adds the name of each table.
-pub(super) fn page_flaws(
-    connection: &Connection,
-    check: &str,
-) -> Result<Vec<DatabaseFlaw>, DbError> {
+pub(super) fn page_flaws(connection: &Connection, check: &str) -> DbResult<Vec<DatabaseFlaw>> {
     let sql = format!("PRAGMA {check}({CHECK_FLAWS_MAX})");
     let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query([])?;
@@ -42,7 +39,7 @@ pub(super) fn page_flaws(
 }
 
 /// Maps the first page of tables and indexes to their names.
-fn trees(connection: &Connection) -> Result<HashMap<i64, String>, DbError> {
+fn trees(connection: &Connection) -> DbResult<HashMap<i64, String>> {
     let sql = "SELECT rootpage, type || ' ' || name AS tree FROM sqlite_schema WHERE rootpage > 0";
     let tx: &dyn EngineTransaction = connection;
     let trees = tx.list(sql, params![], |row| Ok((row.get("rootpage")?, row.get("tree")?)))?;
@@ -50,9 +47,7 @@ fn trees(connection: &Connection) -> Result<HashMap<i64, String>, DbError> {
 }
 
 /// Lists the foreign-key violations.
-pub(super) fn foreign_key_violations(
-    connection: &Connection,
-) -> Result<Vec<DatabaseFlaw>, DbError> {
+pub(super) fn foreign_key_violations(connection: &Connection) -> DbResult<Vec<DatabaseFlaw>> {
     let sql = "SELECT \"table\", rowid, parent FROM pragma_foreign_key_check";
     let tx: &dyn EngineTransaction = connection;
     tx.list_flaws(sql, "foreign-key violations", |row| {

@@ -11,7 +11,7 @@ use crate::storage::database::engine::{
     ConnectionPurpose, DatabaseEngine, EngineConnection, EngineTransaction, Read, Work, WriteMode,
     params,
 };
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::{DbError, DbResult};
 use crate::storage::database::migrations::{Migration, latest};
 
 /// Page cache of one read connection, KiB.
@@ -30,10 +30,7 @@ pub(in crate::storage::database) struct DatabaseFile {
 }
 
 impl DatabaseEngine for DatabaseFile {
-    fn open(
-        self: Arc<Self>,
-        purpose: ConnectionPurpose,
-    ) -> Result<Box<dyn EngineConnection>, DbError> {
+    fn open(self: Arc<Self>, purpose: ConnectionPurpose) -> DbResult<Box<dyn EngineConnection>> {
         if self.only_reads {
             return Ok(Box::new(FileConnection::open_to_read(&self.path)?));
         }
@@ -51,7 +48,7 @@ pub(in crate::storage::database) struct FileConnection {
 }
 
 impl FileConnection {
-    fn open(path: &Path) -> Result<Self, DbError> {
+    fn open(path: &Path) -> DbResult<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let opened = Self::with(path, flags)?;
         opened.raw.pragma_update(None, "journal_mode", "WAL")?;
@@ -63,22 +60,19 @@ impl FileConnection {
 
     /// Opens the database so that its file cannot be written. Readers record their positions in the file
     /// `-shm` beside it, which is written.
-    fn open_to_read(path: &Path) -> Result<Self, DbError> {
+    fn open_to_read(path: &Path) -> DbResult<Self> {
         Self::with(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
     }
 
-    fn with(path: &Path, flags: OpenFlags) -> Result<Self, DbError> {
-        // One thread owns the connection, so SQLite's own mutex protects nothing.
-        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = rusqlite::Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(Duration::from_millis(DB_BUSY_MS))?;
+    fn with(path: &Path, flags: OpenFlags) -> DbResult<Self> {
+        let connection = open_with(path, flags)?;
         connection.pragma_update(None, "cache_size", -DB_CACHE_KIB)?;
         connection.set_prepared_statement_cache_capacity(64);
         Ok(Self { raw: connection })
     }
 
     /// Runs `write` as an exclusive write transaction.
-    fn run(&mut self, mode: WriteMode, write: Work<'_>) -> Result<(), DbError> {
+    fn run(&mut self, mode: WriteMode, write: Work<'_>) -> DbResult<()> {
         // A transaction that changes from reading to writing may fail despite the busy timeout.
         let transaction = self.raw.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let tx: &dyn EngineTransaction = &*transaction;
@@ -102,12 +96,12 @@ impl EngineConnection for FileConnection {
         }
     }
 
-    fn query(&mut self, work: Work<'_>) -> Result<(), DbError> {
+    fn run_query(&mut self, work: Work<'_>) -> DbResult<()> {
         // Without a transaction, which would prevent the write-ahead log from being emptied.
         work(&self.raw)
     }
 
-    fn write(&mut self, mode: WriteMode, write: Work<'_>) -> Result<(), DbError> {
+    fn run_write(&mut self, mode: WriteMode, write: Work<'_>) -> DbResult<()> {
         if mode != WriteMode::Overwriting {
             return self.run(mode, write);
         }
@@ -118,11 +112,11 @@ impl EngineConnection for FileConnection {
         outcome
     }
 
-    fn claim(&mut self, claim: Work<'_>) -> Result<(), DbError> {
+    fn run_claim(&mut self, claim: Work<'_>) -> DbResult<()> {
         self.run(WriteMode::Normal, claim)
     }
 
-    fn checkpoint(&self) -> Result<(), DbError> {
+    fn checkpoint(&self) -> DbResult<()> {
         let busy: i64 =
             self.raw.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
         // The pragma reports a failure in its result, not as an error.
@@ -132,17 +126,26 @@ impl EngineConnection for FileConnection {
         Err(DbError::InUse("others read from the write-ahead log".to_owned()))
     }
 
-    fn data_version(&mut self) -> Result<i64, DbError> {
+    fn data_version(&mut self) -> DbResult<i64> {
         let tx: &dyn EngineTransaction = &self.raw;
         tx.load_value(DATA_VERSION, params![])
     }
+}
+
+/// Opens the file at `path`, and waits for locks of other connections.
+pub(super) fn open_with(path: &Path, flags: OpenFlags) -> DbResult<rusqlite::Connection> {
+    // One thread owns the connection, so SQLite's own mutex protects nothing.
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = rusqlite::Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(Duration::from_millis(DB_BUSY_MS))?;
+    Ok(connection)
 }
 
 /// Creates the database if it is missing, and upgrades its schema to the one that `migrations` lead to.
 pub(in crate::storage::database) fn migrate(
     path: &Path,
     migrations: &[Migration],
-) -> Result<FileConnection, DbError> {
+) -> DbResult<FileConnection> {
     let mut connection = FileConnection::open(path)?;
     // A current database is not locked, because other processes may be writing to it.
     if migrations::stored_schema(&connection.raw)?.number < latest(migrations) {

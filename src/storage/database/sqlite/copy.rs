@@ -4,7 +4,6 @@ use std::{
     fs::{File, OpenOptions},
     os::unix::fs::OpenOptionsExt,
     path::Path,
-    time::Duration,
 };
 
 use rusqlite::{
@@ -13,9 +12,9 @@ use rusqlite::{
 };
 
 use super::check;
+use super::connection::open_with;
 use super::migrations::stored_schema;
-use crate::runtime::limits::DB_BUSY_MS;
-use crate::storage::database::error::{DbError, damaged};
+use crate::storage::database::error::{DbError, DbResult, damaged};
 use crate::storage::database::facts::DatabaseFlaw;
 use crate::storage::database::migrations::{Migration, SQLITE, SchemaStatus};
 use crate::storage::database::transactions::ReadTx;
@@ -26,53 +25,30 @@ const COPY_PAGES: i32 = 2000;
 const COPY_TRIES_MAX: u32 = 100;
 
 /// Opens the database at `path` without creating or changing it.
-fn open(path: &Path) -> Result<rusqlite::Connection, DbError> {
+fn open(path: &Path) -> DbResult<rusqlite::Connection> {
     open_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
 }
 
-fn open_with(path: &Path, flags: OpenFlags) -> Result<rusqlite::Connection, DbError> {
-    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = rusqlite::Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(Duration::from_millis(DB_BUSY_MS))?;
-    Ok(connection)
-}
-
 /// Compares the schema of the database at `path` with the one that `migrations` lead to, without changing it.
+/// Also returns the connection, which the caller keeps open.
 ///
 /// Fails with [`DbError::Schema`] if this version cannot use it.
 pub(in crate::storage::database) fn inspect_schema(
     path: &Path,
+    only_reads: bool,
     migrations: &[Migration],
-) -> Result<(SchemaStatus, InspectedConnection), DbError> {
-    inspect_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE, migrations)
-}
-
-/// Compares the schema for a read-only process.
-pub(in crate::storage::database) fn inspect_schema_read_only(
-    path: &Path,
-) -> Result<(SchemaStatus, InspectedConnection), DbError> {
-    inspect_with(path, OpenFlags::SQLITE_OPEN_READ_ONLY, &SQLITE)
-}
-
-fn inspect_with(
-    path: &Path,
-    flags: OpenFlags,
-    migrations: &[Migration],
-) -> Result<(SchemaStatus, InspectedConnection), DbError> {
+) -> DbResult<(SchemaStatus, Option<rusqlite::Connection>)> {
     // Not an error: the first start creates the database.
     if !path.exists() {
-        return Ok((SchemaStatus::New, InspectedConnection(None)));
+        return Ok((SchemaStatus::New, None));
     }
-    let connection = open_with(path, flags)?;
+    let opened =
+        if only_reads { open_with(path, OpenFlags::SQLITE_OPEN_READ_ONLY) } else { open(path) };
+    let connection = opened?;
     let stored = stored_schema(&connection)?;
     let status = SchemaStatus::compare(&stored, migrations, &path.display())?;
-    Ok((status, InspectedConnection(Some(connection))))
+    Ok((status, Some(connection)))
 }
-
-/// The connection of the inspection, open until this is dropped.
-pub(in crate::storage::database) struct InspectedConnection(
-    #[expect(dead_code, reason = "it is held, not used")] Option<rusqlite::Connection>,
-);
 
 /// Copies the database at `from` into a new file `to`, which only its owner may read. Calls `report` with the
 /// number of copied pages and of all pages. Returns the number of the schema.
@@ -84,7 +60,7 @@ pub(in crate::storage::database) fn copy(
     from: &Path,
     to: &Path,
     report: &mut dyn FnMut(u64, u64),
-) -> Result<u32, DbError> {
+) -> DbResult<u32> {
     let source = open(from)?;
     let stored = stored_schema(&source)?;
     SchemaStatus::compare(&stored, &SQLITE, &from.display())?;
@@ -119,7 +95,7 @@ fn copy_pages(
     source: &rusqlite::Connection,
     target: &mut rusqlite::Connection,
     report: &mut dyn FnMut(u64, u64),
-) -> Result<(), DbError> {
+) -> DbResult<()> {
     let backup = Backup::new(source, target)?;
     let mut busy = 0;
     loop {
@@ -149,24 +125,20 @@ impl DatabaseSnapshot {
     /// Opens the copy at `path`.
     ///
     /// Fails with [`DbError::Schema`] if this version cannot use it.
-    pub fn open(path: &Path) -> Result<Self, DbError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = rusqlite::Connection::open_with_flags(path, flags)?;
+    pub fn open(path: &Path) -> DbResult<Self> {
+        let connection = open_with(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         SchemaStatus::compare(&stored_schema(&connection)?, &SQLITE, &path.display())?;
         Ok(Self { connection })
     }
 
     /// Runs `read` against the copy.
-    pub fn read<T>(
-        &self,
-        read: impl FnOnce(&ReadTx<'_>) -> Result<T, DbError>,
-    ) -> Result<T, DbError> {
+    pub fn read<T>(&self, read: impl FnOnce(&ReadTx<'_>) -> DbResult<T>) -> DbResult<T> {
         read(&ReadTx::new(&self.connection))
     }
 
     /// Checks its pages. [`crate::storage::database::DatabaseInspection`] checks whether each index matches
     /// its table.
-    pub fn page_flaws(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
+    pub fn page_flaws(&self) -> DbResult<Vec<DatabaseFlaw>> {
         check::page_flaws(&self.connection, "quick_check")
     }
 }

@@ -5,13 +5,13 @@ use std::path::Path;
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::storage::database::engine::{EngineTransaction, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::{DbError, DbResult};
 use crate::storage::database::migrations::{
     Migration, SchemaStatus, StoredSchema, find_hash, latest, write_hash,
 };
 
 /// Reads the schema of a database, whose number is in the header of the file.
-pub(super) fn stored_schema(connection: &Connection) -> Result<StoredSchema, DbError> {
+pub(super) fn stored_schema(connection: &Connection) -> DbResult<StoredSchema> {
     let tx: &dyn EngineTransaction = connection;
     let number = tx.load_value("PRAGMA user_version", params![])?;
     // The file may belong to a different program.
@@ -27,7 +27,7 @@ pub(super) fn run(
     connection: &mut Connection,
     migrations: &[Migration],
     path: &Path,
-) -> Result<(), DbError> {
+) -> DbResult<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Read under the lock, because a different process may have created the tables in the meantime.
     let stored = stored_schema(&transaction)?;

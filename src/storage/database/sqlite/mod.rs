@@ -11,4 +11,4 @@ mod transaction;
 
 pub(super) use connection::{DatabaseFile, FileConnection, migrate};
 pub use copy::DatabaseSnapshot;
-pub(super) use copy::{copy, inspect_schema, inspect_schema_read_only};
+pub(super) use copy::{copy, inspect_schema};

@@ -12,7 +12,7 @@ use crate::storage::database::engine::{
     ColumnType, EngineTransaction, Params, ReadRow, ResultRow, SqlParam, TableColumn, VisitRow,
     params,
 };
-use crate::storage::database::error::{DbError, damaged, wrong_value};
+use crate::storage::database::error::{DbError, DbResult, damaged, wrong_value};
 use crate::storage::database::facts::{DatabaseFacts, DatabaseFlaw};
 
 /// Creates the error of a column. Some of the driver's errors have only its position.
@@ -20,44 +20,40 @@ fn column_error(column: &str, cause: &dyn Display) -> DbError {
     wrong_value(format!("column {column}: {cause}")).into()
 }
 
-fn value<T: FromSql>(row: &rusqlite::Row<'_>, column: &str) -> Result<T, DbError> {
+fn value<T: FromSql>(row: &rusqlite::Row<'_>, column: &str) -> DbResult<T> {
     row.get(column).map_err(|cause| column_error(column, &cause))
 }
 
-fn raw<'r>(row: &'r rusqlite::Row<'_>, column: &str) -> Result<ValueRef<'r>, DbError> {
+fn raw<'r>(row: &'r rusqlite::Row<'_>, column: &str) -> DbResult<ValueRef<'r>> {
     row.get_ref(column).map_err(|cause| column_error(column, &cause))
 }
 
 impl ResultRow for rusqlite::Row<'_> {
-    fn is_null(&self, column: &str) -> Result<bool, DbError> {
+    fn is_null(&self, column: &str) -> DbResult<bool> {
         Ok(raw(self, column)? == ValueRef::Null)
     }
 
-    fn int(&self, column: &str) -> Result<i64, DbError> {
+    fn int(&self, column: &str) -> DbResult<i64> {
         value(self, column)
     }
 
-    fn small_int(&self, column: &str) -> Result<u32, DbError> {
+    fn bool(&self, column: &str) -> DbResult<bool> {
         value(self, column)
     }
 
-    fn bool(&self, column: &str) -> Result<bool, DbError> {
+    fn string(&self, column: &str) -> DbResult<String> {
         value(self, column)
     }
 
-    fn string(&self, column: &str) -> Result<String, DbError> {
+    fn bytes(&self, column: &str) -> DbResult<Vec<u8>> {
         value(self, column)
     }
 
-    fn bytes(&self, column: &str) -> Result<Vec<u8>, DbError> {
-        value(self, column)
-    }
-
-    fn text(&self, column: &str) -> Result<&str, DbError> {
+    fn text(&self, column: &str) -> DbResult<&str> {
         raw(self, column)?.as_str().map_err(|cause| column_error(column, &cause))
     }
 
-    fn lossy(&self, column: &str) -> Result<String, DbError> {
+    fn lossy(&self, column: &str) -> DbResult<String> {
         Ok(match raw(self, column)? {
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
                 String::from_utf8_lossy(bytes).into_owned()
@@ -89,10 +85,7 @@ fn bound<'p>(params: Params<'p>) -> impl rusqlite::Params {
     params_from_iter(params.iter().map(|value| value.to_param()))
 }
 
-fn prepared<'c>(
-    connection: &'c rusqlite::Connection,
-    sql: &str,
-) -> Result<CachedStatement<'c>, DbError> {
+fn prepared<'c>(connection: &'c rusqlite::Connection, sql: &str) -> DbResult<CachedStatement<'c>> {
     let statement = connection.prepare_cached(sql)?;
     // If two columns have the same name, only the first can be read.
     debug_assert!(has_distinct_columns(&statement), "two columns have the same name: {sql}");
@@ -106,17 +99,17 @@ fn has_distinct_columns(statement: &Statement<'_>) -> bool {
 
 /// Statements run in the open transaction of the connection, or each in its own.
 impl EngineTransaction for rusqlite::Connection {
-    fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize, DbError> {
+    fn execute(&self, sql: &str, params: Params<'_>) -> DbResult<usize> {
         Ok(self.prepare_cached(sql)?.execute(bound(params))?)
     }
 
-    fn read_first(&self, sql: &str, params: Params<'_>, read: ReadRow<'_>) -> Result<(), DbError> {
+    fn read_first(&self, sql: &str, params: Params<'_>, read: ReadRow<'_>) -> DbResult<()> {
         let mut statement = prepared(self, sql)?;
         let mut rows = statement.query(bound(params))?;
         rows.next()?.map_or(Ok(()), |row| read(row))
     }
 
-    fn read_each(&self, sql: &str, params: Params<'_>, each: VisitRow<'_>) -> Result<(), DbError> {
+    fn read_each(&self, sql: &str, params: Params<'_>, each: VisitRow<'_>) -> DbResult<()> {
         let mut statement = prepared(self, sql)?;
         let mut rows = statement.query(bound(params))?;
         while let Some(row) = rows.next()? {
@@ -127,7 +120,7 @@ impl EngineTransaction for rusqlite::Connection {
         Ok(())
     }
 
-    fn columns(&self, table: &str) -> Result<Vec<TableColumn>, DbError> {
+    fn columns(&self, table: &str) -> DbResult<Vec<TableColumn>> {
         let tx: &dyn EngineTransaction = self;
         let sql = "SELECT name, type FROM pragma_table_info(?1) ORDER BY cid";
         tx.list(sql, params![table], |row| {
@@ -143,7 +136,7 @@ impl EngineTransaction for rusqlite::Connection {
     }
 
     /// Returns the highest number for a table without AUTOINCREMENT, because SQLite stores no other.
-    fn last_assigned_number(&self, table: &str, column: &str) -> Result<i64, DbError> {
+    fn last_assigned_number(&self, table: &str, column: &str) -> DbResult<i64> {
         let tx: &dyn EngineTransaction = self;
         let assigned = "SELECT seq FROM sqlite_sequence WHERE name = ?1";
         if let Some(number) = tx.find_value(assigned, params![table])? {
@@ -153,33 +146,33 @@ impl EngineTransaction for rusqlite::Connection {
         Ok(tx.find_value(&highest, params![])?.unwrap_or_default())
     }
 
-    fn reserve_numbers(&self, table: &str, _column: &str, number: i64) -> Result<(), DbError> {
+    fn reserve_numbers(&self, table: &str, _column: &str, number: i64) -> DbResult<()> {
         let tx: &dyn EngineTransaction = self;
         let raise = "UPDATE sqlite_sequence SET seq = max(seq, ?2) WHERE name = ?1";
-        if tx.execute(raise, params![table, number])? == 0 {
+        if !tx.changes(raise, params![table, number])? {
             // A table appears there with its first row.
             let new = "INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)";
-            tx.execute(new, params![table, number])?;
+            return tx.run(new, params![table, number]);
         }
         Ok(())
     }
 
-    fn facts(&self) -> Result<DatabaseFacts, DbError> {
+    fn facts(&self) -> DbResult<DatabaseFacts> {
         let tx: &dyn EngineTransaction = self;
         let version: String = tx.load_value("SELECT sqlite_version()", params![])?;
         Ok(DatabaseFacts { engine: format!("SQLite {version}"), ..DatabaseFacts::default() })
     }
 
-    fn page_flaws(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
+    fn page_flaws(&self) -> DbResult<Vec<DatabaseFlaw>> {
         check::page_flaws(self, "integrity_check")
     }
 
-    fn foreign_key_violations(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
+    fn foreign_key_violations(&self) -> DbResult<Vec<DatabaseFlaw>> {
         check::foreign_key_violations(self)
     }
 
     #[cfg(test)]
-    fn run_script(&self, sql: &str) -> Result<(), DbError> {
+    fn run_script(&self, sql: &str) -> DbResult<()> {
         Ok(self.execute_batch(sql)?)
     }
 

@@ -1,13 +1,13 @@
 //! Reads the accounts that identify callers and determine their rights, and logs changes of accounts.
 
-use std::{ops::ControlFlow, sync::Arc};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{ReadTx, WriteTx, int, optional_time, parse, parse_json};
+use super::{ReadTx, WriteTx, optional_time, parse, parse_json};
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ContentHash;
 use model::account::{
     AccessLevels, Account, Agreement, AgreementId, Organization, OrganizationId, PhoneNumbers,
@@ -20,7 +20,7 @@ pub(super) const USER_COLUMNS: &str = "user_id, organization_id, user_name, firs
      service_account";
 
 /// Reads the columns [`USER_COLUMNS`].
-pub(super) fn read_user(row: &dyn ResultRow) -> Result<User, DbError> {
+pub(super) fn read_user(row: &dyn ResultRow) -> DbResult<User> {
     let user_name: String = row.get("user_name")?;
     Ok(User {
         id: row.get("user_id")?,
@@ -39,7 +39,7 @@ pub(super) fn read_user(row: &dyn ResultRow) -> Result<User, DbError> {
 }
 
 /// Reads the columns `product_id, code, name, description`.
-pub(super) fn read_product(row: &dyn ResultRow) -> Result<Product, DbError> {
+pub(super) fn read_product(row: &dyn ResultRow) -> DbResult<Product> {
     Ok(Product {
         id: row.get("product_id")?,
         code: row.get("code")?,
@@ -54,17 +54,15 @@ const AGREEMENT_COLUMNS: &str = "agreement_id, organization_id, type, super, nam
 
 impl ReadTx<'_> {
     /// Finds the owner and the number of the API key with that hash. Returns `None` if the key was revoked.
-    pub fn find_key(&self, key: &ContentHash) -> Result<Option<(UserId, i64)>, DbError> {
+    pub fn find_key(&self, key: &ContentHash) -> DbResult<Option<(UserId, i64)>> {
         // Revoked keys are retained for lists, but identify no caller.
-        self.tx.find(
-            "SELECT user_id, key_id FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL",
-            params![key.to_string()],
-            |row| Ok((row.get("user_id")?, row.get("key_id")?)),
-        )
+        let sql =
+            "SELECT user_id, key_id FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL";
+        self.tx.find(sql, params![key], |row| Ok((row.get("user_id")?, row.get("key_id")?)))
     }
 
     /// Finds the user with its organization and agreements.
-    pub fn find_account(&self, id: UserId) -> Result<Option<Account>, DbError> {
+    pub fn find_account(&self, id: UserId) -> DbResult<Option<Account>> {
         let Some(user) = self.find_user(id)? else { return Ok(None) };
         let organization = match user.organization {
             Some(id) => self.find_organization(id)?.map(Arc::new),
@@ -75,68 +73,50 @@ impl ReadTx<'_> {
     }
 
     /// Finds the user with this id, active or not.
-    pub fn find_user(&self, id: UserId) -> Result<Option<User>, DbError> {
-        self.tx.find(
-            &format!("SELECT {USER_COLUMNS} FROM users WHERE user_id = ?1"),
-            params![id.0],
-            read_user,
-        )
+    pub fn find_user(&self, id: UserId) -> DbResult<Option<User>> {
+        let sql = format!("SELECT {USER_COLUMNS} FROM users WHERE user_id = ?1");
+        self.tx.find(&sql, params![id], read_user)
     }
 
     /// Finds the user with this name, and the argon2id hash of its password if it has one.
-    pub fn find_user_by_name(
-        &self,
-        user_name: &str,
-    ) -> Result<Option<(User, Option<String>)>, DbError> {
-        self.tx.find(
-            &format!("SELECT {USER_COLUMNS}, password FROM users WHERE user_name = ?1"),
-            params![user_name],
-            |row| Ok((read_user(row)?, row.get("password")?)),
-        )
+    pub fn find_user_by_name(&self, user_name: &str) -> DbResult<Option<(User, Option<String>)>> {
+        let sql = format!("SELECT {USER_COLUMNS}, password FROM users WHERE user_name = ?1");
+        self.tx.find(&sql, params![user_name], |row| Ok((read_user(row)?, row.get("password")?)))
     }
 
     /// Finds the organization with this id.
-    pub fn find_organization(&self, id: OrganizationId) -> Result<Option<Organization>, DbError> {
-        self.tx.find(
-            "SELECT name, currency, country, address, phone_direct, mail_domains
-             FROM organizations WHERE organization_id = ?1",
-            params![id.0],
-            |row| {
-                let what = format!("organization {id}");
-                let domains: Option<String> = row.get("mail_domains")?;
-                let domains = domains.map(|text| parse_json(&what, &text)).transpose()?;
-                Ok(Organization {
-                    id,
-                    name: row.get("name")?,
-                    currency: row.get("currency")?,
-                    country: row.get("country")?,
-                    address: parse_json(&what, row.text("address")?)?,
-                    phone_direct: row.get("phone_direct")?,
-                    mail_domains: domains.unwrap_or_default(),
-                })
-            },
-        )
+    pub fn find_organization(&self, id: OrganizationId) -> DbResult<Option<Organization>> {
+        let sql = "SELECT name, currency, country, address, phone_direct, mail_domains
+             FROM organizations WHERE organization_id = ?1";
+        self.tx.find(sql, params![id], |row| {
+            let what = format!("organization {id}");
+            let domains: Option<String> = row.get("mail_domains")?;
+            let domains = domains.map(|text| parse_json(&what, &text)).transpose()?;
+            Ok(Organization {
+                id,
+                name: row.get("name")?,
+                currency: row.get("currency")?,
+                country: row.get("country")?,
+                address: parse_json(&what, row.text("address")?)?,
+                phone_direct: row.get("phone_direct")?,
+                mail_domains: domains.unwrap_or_default(),
+            })
+        })
     }
 
     /// Lists the agreements of a user in the order of their numbers, including expired ones.
-    pub fn list_agreements_of_user(&self, id: UserId) -> Result<Vec<Agreement>, DbError> {
-        self.tx.list(
-            &format!(
-                "SELECT {AGREEMENT_COLUMNS} FROM agreements JOIN user_agreements USING (agreement_id)
+    pub fn list_agreements_of_user(&self, id: UserId) -> DbResult<Vec<Agreement>> {
+        let sql = format!(
+            "SELECT {AGREEMENT_COLUMNS} FROM agreements JOIN user_agreements USING (agreement_id)
                  WHERE user_id = ?1 ORDER BY agreement_id"
-            ),
-            params![id.0],
-            |row| self.read_agreement(row),
-        )
+        );
+        self.tx.list(&sql, params![id], |row| self.read_agreement(row))
     }
 
     /// Finds the agreement with this id, expired or not.
-    pub fn find_agreement(&self, id: AgreementId) -> Result<Option<Agreement>, DbError> {
-        self.tx.find(
-            &format!("SELECT {AGREEMENT_COLUMNS} FROM agreements WHERE agreement_id = ?1"),
-            params![id.0],
-            |row| self.read_agreement(row),
-        )
+    pub fn find_agreement(&self, id: AgreementId) -> DbResult<Option<Agreement>> {
+        let sql = format!("SELECT {AGREEMENT_COLUMNS} FROM agreements WHERE agreement_id = ?1");
+        self.tx.find(&sql, params![id], |row| self.read_agreement(row))
     }
 
     /// Lists the changes of accounts after the row `after` of their log, with the number of the last row. If
@@ -145,7 +125,7 @@ impl ReadTx<'_> {
     /// Rows are removed only from the front of the log, so if the row `after` exists, no row after it is
     /// missing. A gap in the numbers comes from a transaction that failed, because some engines do not reuse
     /// them.
-    pub fn account_changes(&self, after: i64) -> Result<(i64, Vec<AccountChange>), DbError> {
+    pub fn account_changes(&self, after: i64) -> DbResult<(i64, Vec<AccountChange>)> {
         let mut last = after;
         let mut changes = Vec::new();
         let mut is_complete = false;
@@ -154,7 +134,7 @@ impl ReadTx<'_> {
             let seq: i64 = row.get("seq")?;
             if seq == after {
                 is_complete = true;
-                return Ok(ControlFlow::Continue(()));
+                return Ok(());
             }
             // The row `after` no longer exists, so rows after it may have been removed unread.
             if !is_complete && seq != last + 1 {
@@ -163,18 +143,18 @@ impl ReadTx<'_> {
             is_complete = true;
             changes.push(AccountChange::parse(row.text("kind")?, row.text("id")?));
             last = seq;
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })?;
         Ok((last, changes))
     }
 
     /// Returns the number of the last row ever written to the account log.
-    pub fn account_seq(&self) -> Result<i64, DbError> {
+    pub fn account_seq(&self) -> DbResult<i64> {
         let sql = "SELECT coalesce(max(seq), 0) FROM account_log";
         self.tx.load_value(sql, params![])
     }
 
-    fn read_agreement(&self, row: &dyn ResultRow) -> Result<Agreement, DbError> {
+    fn read_agreement(&self, row: &dyn ResultRow) -> DbResult<Agreement> {
         let id: AgreementId = row.get("agreement_id")?;
         let what = format!("agreement {id}");
         let total: Option<u32> = row.get("prepaid_total")?;
@@ -193,30 +173,21 @@ impl ReadTx<'_> {
         })
     }
 
-    fn list_products_of_agreement(&self, id: AgreementId) -> Result<Vec<Product>, DbError> {
-        self.tx.list(
-            "SELECT product_id, code, name, description
+    fn list_products_of_agreement(&self, id: AgreementId) -> DbResult<Vec<Product>> {
+        let sql = "SELECT product_id, code, name, description
              FROM products JOIN agreement_products USING (product_id)
-             WHERE agreement_id = ?1 ORDER BY product_id",
-            params![id.0],
-            read_product,
-        )
+             WHERE agreement_id = ?1 ORDER BY product_id";
+        self.tx.list(sql, params![id], read_product)
     }
 }
 
 impl WriteTx<'_> {
     /// Notifies every process that its caches must invalidate `change`. Called in the transaction that makes
     /// the change.
-    pub fn log_account_change(
-        &self,
-        change: AccountChange,
-        now: Timestamp,
-    ) -> Result<(), DbError> {
+    pub fn log_account_change(&self, change: AccountChange, now: Timestamp) -> DbResult<()> {
         let (what, id) = change.print();
-        self.tx.execute(
-            "INSERT INTO account_log (kind, id, at_ms) VALUES (?1, ?2, ?3)",
-            params![what, id, now.as_millisecond()],
-        )?;
+        let sql = "INSERT INTO account_log (kind, id, at_ms) VALUES (?1, ?2, ?3)";
+        self.tx.run(sql, params![what, id, now])?;
         // The caches of this process invalidate it after the commit, without waiting for the follower.
         self.changes.borrow_mut().push(change);
         Ok(())
@@ -230,14 +201,12 @@ impl WriteTx<'_> {
 
     /// Removes at most `limit` rows of the account log that are older than `before`, oldest first. Retains
     /// the last row, which shows readers that they missed nothing.
-    pub fn sweep_account_log(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
-        self.tx.execute(
-            "DELETE FROM account_log WHERE seq IN (SELECT seq FROM account_log
+    pub fn sweep_account_log(&self, before: Timestamp, limit: usize) -> DbResult<usize> {
+        let sql = "DELETE FROM account_log WHERE seq IN (SELECT seq FROM account_log
                  WHERE seq < coalesce((SELECT min(seq) FROM account_log WHERE at_ms >= ?1),
                      (SELECT max(seq) FROM account_log))
-                 ORDER BY seq LIMIT ?2)",
-            params![before.as_millisecond(), int(limit)],
-        )
+                 ORDER BY seq LIMIT ?2)";
+        self.tx.execute(sql, params![before, limit])
     }
 }
 

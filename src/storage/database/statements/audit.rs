@@ -4,11 +4,11 @@ use std::{net::IpAddr, ops::ControlFlow};
 
 use jiff::Timestamp;
 
-use super::{ReadTx, WriteTx, int, time};
+use super::{ReadTx, WriteTx, time};
 use crate::runtime::config::NetworkList;
 use crate::storage::audit::{self, Actor, AuditAction, AuditEvent, AuditOutcome};
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::account::UserId;
 
 /// Rows of the table, about 1.5 GB; beyond that the oldest are removed regardless of their age.
@@ -73,7 +73,7 @@ impl AuditFilter {
     }
 }
 
-fn read_event(row: &dyn ResultRow) -> Result<ListedEvent, DbError> {
+fn read_event(row: &dyn ResultRow) -> DbResult<ListedEvent> {
     let seq: i64 = row.get("seq")?;
     Ok(ListedEvent {
         seq,
@@ -95,11 +95,7 @@ impl ReadTx<'_> {
     /// Lists the events that match `filter`, newest first, at most `limit`.
     ///
     /// Reads rows until it has found enough. A rare object or address requires a scan of the whole period.
-    pub fn list_audit(
-        &self,
-        filter: &AuditFilter,
-        limit: usize,
-    ) -> Result<Vec<ListedEvent>, DbError> {
+    pub fn list_audit(&self, filter: &AuditFilter, limit: usize) -> DbResult<Vec<ListedEvent>> {
         let since = filter.since.map_or(i64::MIN, Timestamp::as_millisecond);
         let until = filter.until.map_or(i64::MAX, Timestamp::as_millisecond);
         let action = filter.action.map(AuditAction::as_str).unwrap_or_default();
@@ -111,34 +107,29 @@ impl ReadTx<'_> {
             return Ok(found);
         }
         // Empty texts represent absent filters, so that one prepared statement serves every combination.
-        self.tx.each(
+        let sql =
             "SELECT seq, at_ms, action, outcome, user_id, user_name, credential, credential_id,
                  address, object, detail, count
              FROM audit_log
              WHERE at_ms >= ?1 AND at_ms < ?2 AND (?3 = '' OR action = ?3)
                  AND (?4 = '' OR outcome = ?4)
                  AND (?5 = '' OR user_name = ?5 OR CAST(user_id AS TEXT) = ?5)
-             ORDER BY seq DESC",
-            params![since, until, action, outcome, user],
-            |row| {
-                let event = read_event(row)?;
-                if filter.accepts(&event) {
-                    found.push(event);
-                }
-                Ok(if found.len() < limit {
-                    ControlFlow::Continue(())
-                } else {
-                    ControlFlow::Break(())
-                })
-            },
-        )?;
+             ORDER BY seq DESC";
+        self.tx.each_until(sql, params![since, until, action, outcome, user], |row| {
+            let event = read_event(row)?;
+            if filter.accepts(&event) {
+                found.push(event);
+            }
+            let is_full = found.len() >= limit;
+            Ok(if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
         Ok(found)
     }
 }
 
 impl WriteTx<'_> {
     /// Records an event in the transaction of its change. Its log line follows the commit.
-    pub fn write_audit(&self, event: &AuditEvent) -> Result<(), DbError> {
+    pub fn write_audit(&self, event: &AuditEvent) -> DbResult<()> {
         self.insert_audit(event)?;
         // Logged after the commit, so that a rolled-back transaction leaves no line either.
         self.events.borrow_mut().push(event.clone());
@@ -146,58 +137,46 @@ impl WriteTx<'_> {
     }
 
     /// Stores an event that has been logged already. Does nothing if rows are not stored.
-    pub fn insert_audit(&self, event: &AuditEvent) -> Result<(), DbError> {
+    pub fn insert_audit(&self, event: &AuditEvent) -> DbResult<()> {
         if !audit::stores_rows() {
             return Ok(());
         }
         let Actor { user, user_name, credential, credential_id, address } = &event.actor;
-        self.tx.execute(
-            "INSERT INTO audit_log (at_ms, action, outcome, user_id, user_name, credential,
+        let sql = "INSERT INTO audit_log (at_ms, action, outcome, user_id, user_name, credential,
                  credential_id, address, object, detail, count)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-            params![
-                event.at.as_millisecond(),
-                event.action.as_str(),
-                event.outcome.as_str(),
-                user.map(|user| user.0),
-                user_name,
-                credential.as_str(),
-                credential_id,
-                address.map(|address| address.to_string()),
-                event.object,
-                event.detail,
-                event.count,
-            ],
-        )?;
-        Ok(())
-    }
-
-    /// Removes and returns the events recorded in this transaction, for their log lines.
-    pub(in crate::storage::database) fn take_events(&self) -> Vec<AuditEvent> {
-        self.events.take()
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+        let values = params![
+            event.at,
+            event.action,
+            event.outcome,
+            user,
+            user_name,
+            credential,
+            credential_id,
+            address,
+            event.object,
+            event.detail,
+            event.count,
+        ];
+        self.tx.run(sql, values)
     }
 
     /// Removes events older than `before` and events beyond the [`AUDIT_ROWS_MAX`] newest, at most `limit`.
     /// Returns their number.
-    pub fn sweep_audit(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
+    pub fn sweep_audit(&self, before: Timestamp, limit: usize) -> DbResult<usize> {
         self.sweep_audit_to(before, AUDIT_ROWS_MAX, limit)
     }
 
-    fn sweep_audit_to(
-        &self,
-        before: Timestamp,
-        rows_max: i64,
-        limit: usize,
-    ) -> Result<usize, DbError> {
+    fn sweep_audit_to(&self, before: Timestamp, rows_max: i64, limit: usize) -> DbResult<usize> {
         let sql = "DELETE FROM audit_log WHERE seq IN
                  (SELECT seq FROM audit_log WHERE at_ms < ?1 ORDER BY at_ms, seq LIMIT ?2)";
-        let removed = self.tx.execute(sql, params![before.as_millisecond(), int(limit)])?;
+        let removed = self.tx.execute(sql, params![before, limit])?;
         // Numbers rise with every event, so they bound the rows without counting them.
         let sql = "DELETE FROM audit_log WHERE seq IN
                  (SELECT seq FROM audit_log
                   WHERE seq <= (SELECT max(seq) FROM audit_log) - ?1 ORDER BY seq LIMIT ?2)";
         // Both deletions share the limit, which bounds the time for which other writers wait.
-        let remaining = int(limit.saturating_sub(removed));
+        let remaining = limit.saturating_sub(removed);
         Ok(removed + self.tx.execute(sql, params![rows_max, remaining])?)
     }
 }
@@ -206,7 +185,7 @@ impl WriteTx<'_> {
 mod tests {
     use super::*;
     use crate::storage::audit::{CredentialKind, ObjectKind};
-    use crate::storage::database::Db;
+    use crate::storage::database::{Db, DbError};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_700_000_000 + second).unwrap()
@@ -317,7 +296,7 @@ mod tests {
     fn a_transaction_that_fails_leaves_no_event() {
         let dir = tempfile::tempdir().unwrap();
         let db = Db::open(dir.path()).unwrap();
-        let outcome: Result<(), DbError> = db.write_blocking(|tx| {
+        let outcome: DbResult<()> = db.write_blocking(|tx| {
             tx.write_audit(&event(AuditAction::KeyCreated, 1))?;
             Err(DbError::Closed)
         });

@@ -1,11 +1,9 @@
 //! Checks the content of the database: its pages, references and items.
 
-use std::ops::ControlFlow;
-
-use super::{ReadTx, int, time};
+use super::{ReadTx, time};
 use crate::runtime::limits::CHECK_FLAWS_MAX;
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use crate::storage::database::facts::{DatabaseFacts, DatabaseFlaw};
 use model::item::{Asset, Document};
 use model::{ContentHash, ItemKey};
@@ -32,7 +30,7 @@ pub struct DatabaseInspection {
 }
 
 impl DatabaseInspection {
-    fn record(&mut self, outcome: Result<Vec<DatabaseFlaw>, DbError>) {
+    fn record(&mut self, outcome: DbResult<Vec<DatabaseFlaw>>) {
         // Unreadable content is reported as a flaw, and the check continues.
         self.flaws
             .extend(outcome.unwrap_or_else(|cause| vec![DatabaseFlaw::Page(cause.to_string())]));
@@ -51,7 +49,7 @@ const ITEM_REFERENCES: [(&str, &str, &str); 5] = [
 
 impl ReadTx<'_> {
     /// Returns the facts that the engine reports about itself.
-    pub fn database_facts(&self) -> Result<DatabaseFacts, DbError> {
+    pub fn database_facts(&self) -> DbResult<DatabaseFacts> {
         self.tx.facts()
     }
 
@@ -71,20 +69,20 @@ impl ReadTx<'_> {
     }
 
     /// Lists the originals that the items name, and the items whose files cannot be determined.
-    pub fn named_originals(&self) -> Result<(Vec<NamedOriginal>, Vec<DatabaseFlaw>), DbError> {
+    pub fn named_originals(&self) -> DbResult<(Vec<NamedOriginal>, Vec<DatabaseFlaw>)> {
         let mut found = DatabaseInspection::default();
         self.collect_originals(&mut found, false)?;
         Ok((found.originals, found.flaws))
     }
 
     /// Lists the originals of the oldest and the newest items, at most `items` items of each.
-    pub fn sample_originals(&self, items: usize) -> Result<Vec<ContentHash>, DbError> {
+    pub fn sample_originals(&self, items: usize) -> DbResult<Vec<ContentHash>> {
         let mut found = Vec::new();
         for order in ["ASC", "DESC"] {
             let sql = format!(
                 "SELECT assets FROM items WHERE assets <> '[]' ORDER BY item_id {order} LIMIT ?1"
             );
-            let lists: Vec<String> = self.tx.list_values(&sql, params![int(items)])?;
+            let lists: Vec<String> = self.tx.list_values(&sql, params![items])?;
             // An unreadable list names no originals. `check` reports it.
             let assets =
                 lists.iter().filter_map(|list| serde_json::from_str::<Vec<Asset>>(list).ok());
@@ -95,7 +93,7 @@ impl ReadTx<'_> {
         Ok(found)
     }
 
-    fn reference_flaws(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
+    fn reference_flaws(&self) -> DbResult<Vec<DatabaseFlaw>> {
         let mut flaws = self.tx.foreign_key_violations()?;
         // No foreign key covers these: a new version deletes the item's row and inserts a new one.
         for (table, number, id) in ITEM_REFERENCES {
@@ -116,11 +114,7 @@ impl ReadTx<'_> {
 
     /// Reads all items into `found`, and their documents if `documents` is set. `found` is incomplete if the
     /// originals of an item cannot be determined.
-    fn collect_originals(
-        &self,
-        found: &mut DatabaseInspection,
-        documents: bool,
-    ) -> Result<(), DbError> {
+    fn collect_originals(&self, found: &mut DatabaseInspection, documents: bool) -> DbResult<()> {
         let read = self.read_items(found, documents);
         found.is_complete &= read.is_ok();
         // Also after an error, for the rows read until then.
@@ -129,7 +123,7 @@ impl ReadTx<'_> {
         read
     }
 
-    fn read_items(&self, found: &mut DatabaseInspection, documents: bool) -> Result<(), DbError> {
+    fn read_items(&self, found: &mut DatabaseInspection, documents: bool) -> DbResult<()> {
         // Documents are most of the table, and a check of the files does not need them.
         let document = if documents { "document" } else { "'' AS document" };
         let sql = format!(
@@ -171,7 +165,7 @@ impl ReadTx<'_> {
                 }
                 flaws += 1;
             }
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })
     }
 }
@@ -195,7 +189,7 @@ fn check_item_row(row: &dyn ResultRow) -> Result<(), String> {
         return Err(format!("its document is {document_status}, its row {status}"));
     }
     for column in ["order_ms", "stored_ms", "embargoed_ms"] {
-        let ms: Result<Option<i64>, DbError> = row.get(column);
+        let ms: DbResult<Option<i64>> = row.get(column);
         if let Some(ms) = ms.map_err(|why| format!("a time cannot be read: {why}"))? {
             time("its row", ms).map_err(|why| why.to_string())?;
         }

@@ -6,7 +6,7 @@
 
 use super::collections::LostItem;
 use super::{ReadTx, WriteTx};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use crate::storage::database::statements::items::NewItem;
 use model::item::Document;
 use model::{ItemKey, shorten};
@@ -16,13 +16,13 @@ const COLLECTION_REMOVED_CHARS_MAX: usize = 2000;
 
 impl ReadTx<'_> {
     /// Returns whether the item may be added to collections: it exists and is not withdrawn.
-    pub fn is_collectable(&self, key: &ItemKey) -> Result<bool, DbError> {
+    pub fn is_collectable(&self, key: &ItemKey) -> DbResult<bool> {
         let document = self.stored_document(key)?;
         Ok(document.is_some_and(|document| document.pub_status().is_served()))
     }
 
     /// Reads the document of the item. Returns `None` if it cannot be read.
-    fn stored_document(&self, key: &ItemKey) -> Result<Option<Document>, DbError> {
+    fn stored_document(&self, key: &ItemKey) -> DbResult<Option<Document>> {
         let found = self.find_item(key)?;
         Ok(found.and_then(|item| Document::from_stored(&item.document).ok()))
     }
@@ -37,7 +37,7 @@ fn last_known(name: &str, document: &Document, previous: Option<&Document>) -> O
 impl WriteTx<'_> {
     /// Updates the collections that contain `item` for a new version of it: removes a withdrawn item from
     /// them. Called while the previous version still exists.
-    pub(super) fn update_collections(&self, item: &NewItem) -> Result<(), DbError> {
+    pub(super) fn update_collections(&self, item: &NewItem) -> DbResult<()> {
         if item.pub_status.is_served() {
             return Ok(());
         }
@@ -58,7 +58,7 @@ impl WriteTx<'_> {
         self.record_lost_item(&collections, &lost)
     }
 
-    fn record_lost_item(&self, collections: &[i64], lost: &LostItem) -> Result<(), DbError> {
+    fn record_lost_item(&self, collections: &[i64], lost: &LostItem) -> DbResult<()> {
         for number in collections {
             self.remove_from_collection(*number, &lost.key)?;
             self.insert_lost_item(*number, lost)?;

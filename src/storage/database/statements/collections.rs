@@ -5,10 +5,10 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{ReadTx, WriteTx, int, optional_time, parse, read_key, time};
+use super::{ReadTx, WriteTx, optional_time, parse, read_key, time};
 use crate::runtime::limits::COLLECTION_REMOVED_MAX;
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ItemKey;
 use model::account::UserId;
 
@@ -69,7 +69,7 @@ pub struct LostItem {
 const COLUMNS: &str = "number, collection_id, collections.user_id, user_name, name, public, \
      collections.created_ms, accessed_ms, modified_ms";
 
-fn read_head(row: &dyn ResultRow) -> Result<CollectionHead, DbError> {
+fn read_head(row: &dyn ResultRow) -> DbResult<CollectionHead> {
     let number: i64 = row.get("number")?;
     let what = format!("collection {number}");
     Ok(CollectionHead {
@@ -87,73 +87,64 @@ fn read_head(row: &dyn ResultRow) -> Result<CollectionHead, DbError> {
 
 impl ReadTx<'_> {
     /// Lists the collections of `user` without their items, the oldest first.
-    pub fn list_collection_heads(&self, user: UserId) -> Result<Vec<CollectionHead>, DbError> {
-        self.tx.list(
-            &format!(
-                "SELECT {COLUMNS} FROM collections JOIN users USING (user_id)
+    pub fn list_collection_heads(&self, user: UserId) -> DbResult<Vec<CollectionHead>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM collections JOIN users USING (user_id)
                  WHERE collections.user_id = ?1 ORDER BY number"
-            ),
-            params![user.0],
-            read_head,
-        )
+        );
+        self.tx.list(&sql, params![user], read_head)
     }
 
     /// Lists the collections of `user`, the oldest first.
-    pub fn list_collections(&self, user: UserId) -> Result<Vec<Collection>, DbError> {
+    pub fn list_collections(&self, user: UserId) -> DbResult<Vec<Collection>> {
         let heads = self.list_collection_heads(user)?;
         heads.into_iter().map(|head| self.load_collection(head)).collect()
     }
 
     /// Finds the collection `id` without its items.
-    pub fn find_collection_head(&self, id: Uuid) -> Result<Option<CollectionHead>, DbError> {
-        self.tx.find(
-            &format!(
-                "SELECT {COLUMNS} FROM collections JOIN users USING (user_id)
+    pub fn find_collection_head(&self, id: Uuid) -> DbResult<Option<CollectionHead>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM collections JOIN users USING (user_id)
                  WHERE collection_id = ?1"
-            ),
-            params![id.to_string()],
-            read_head,
-        )
+        );
+        self.tx.find(&sql, params![id], read_head)
     }
 
     /// Loads the collection with its items.
-    pub fn load_collection(&self, head: CollectionHead) -> Result<Collection, DbError> {
+    pub fn load_collection(&self, head: CollectionHead) -> DbResult<Collection> {
         let content = self.collection_content(head.number)?;
         let removed = self.lost_items(head.number)?;
         Ok(Collection { head, content, removed })
     }
 
     /// Lists the items of the collection with that number, in order.
-    pub fn collection_content(&self, number: i64) -> Result<Vec<ItemKey>, DbError> {
+    pub fn collection_content(&self, number: i64) -> DbResult<Vec<ItemKey>> {
         let sql =
             "SELECT media_type, id FROM collection_items WHERE number = ?1 ORDER BY position";
         self.tx.list(sql, params![number], read_key)
     }
 
-    fn lost_items(&self, number: i64) -> Result<Vec<LostItem>, DbError> {
-        self.tx.list(
-            "SELECT media_type, id, headline, description, removed_ms FROM removed_items
-             WHERE number = ?1 ORDER BY position",
-            params![number],
-            |row| {
-                Ok(LostItem {
-                    key: read_key(row)?,
-                    headline: row.get("headline")?,
-                    description: row.get("description")?,
-                    at: time("an item that a collection lost", row.get("removed_ms")?)?,
-                })
-            },
-        )
+    fn lost_items(&self, number: i64) -> DbResult<Vec<LostItem>> {
+        let sql = "SELECT media_type, id, headline, description, removed_ms FROM removed_items
+             WHERE number = ?1 ORDER BY position";
+        self.tx.list(sql, params![number], |row| {
+            Ok(LostItem {
+                key: read_key(row)?,
+                headline: row.get("headline")?,
+                description: row.get("description")?,
+                at: time("an item that a collection lost", row.get("removed_ms")?)?,
+            })
+        })
     }
 
     /// Counts the collections of `user`.
-    pub fn count_collections(&self, user: UserId) -> Result<usize, DbError> {
+    pub fn count_collections(&self, user: UserId) -> DbResult<usize> {
         let sql = "SELECT count(*) FROM collections WHERE user_id = ?1";
-        self.tx.count(sql, params![user.0])
+        self.tx.count(sql, params![user])
     }
 
     /// Counts the items of the collection with that number, including expired ones.
-    pub fn count_collection_items(&self, number: i64) -> Result<usize, DbError> {
+    pub fn count_collection_items(&self, number: i64) -> DbResult<usize> {
         let sql = "SELECT count(*) FROM collection_items WHERE number = ?1";
         self.tx.count(sql, params![number])
     }
@@ -161,124 +152,96 @@ impl ReadTx<'_> {
 
 impl WriteTx<'_> {
     /// Stores a new collection without items.
-    pub fn insert_collection(&self, new: &NewCollection, now: Timestamp) -> Result<(), DbError> {
-        let now_ms = now.as_millisecond();
-        self.tx.execute(
-            "INSERT INTO collections
+    pub fn insert_collection(&self, new: &NewCollection, now: Timestamp) -> DbResult<()> {
+        let sql = "INSERT INTO collections
                  (collection_id, user_id, name, public, created_ms, accessed_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
-            params![new.id.to_string(), new.owner.0, new.name, new.public, now_ms],
-        )?;
-        Ok(())
+             VALUES (?1, ?2, ?3, ?4, ?5, ?5)";
+        self.tx.run(sql, params![new.id, new.owner, new.name, new.public, now])
     }
 
     /// Updates the name of the collection and whether other users may read it.
-    pub fn update_collection(&self, number: i64, name: &str, public: bool) -> Result<(), DbError> {
+    pub fn update_collection(&self, number: i64, name: &str, public: bool) -> DbResult<()> {
         let sql = "UPDATE collections SET name = ?2, public = ?3 WHERE number = ?1";
-        self.tx.execute(sql, params![number, name, public])?;
-        Ok(())
+        self.tx.run(sql, params![number, name, public])
     }
 
     /// Records a change of the collection at `now`.
-    pub fn mark_collection_modified(&self, number: i64, now: Timestamp) -> Result<(), DbError> {
+    pub fn mark_collection_modified(&self, number: i64, now: Timestamp) -> DbResult<()> {
         let sql = "UPDATE collections SET modified_ms = ?2 WHERE number = ?1";
-        self.tx.execute(sql, params![number, now.as_millisecond()])?;
-        Ok(())
+        self.tx.run(sql, params![number, now])
     }
 
     /// Records an access to the collection at `now`.
-    pub fn mark_collection_accessed(&self, number: i64, now: Timestamp) -> Result<(), DbError> {
+    pub fn mark_collection_accessed(&self, number: i64, now: Timestamp) -> DbResult<()> {
         // Several nodes record accesses in any order. The latest one counts.
         let sql = "UPDATE collections SET accessed_ms = ?2 WHERE number = ?1 AND accessed_ms < ?2";
-        self.tx.execute(sql, params![number, now.as_millisecond()])?;
-        Ok(())
+        self.tx.run(sql, params![number, now])
     }
 
     /// Removes the collection with its content.
-    pub fn delete_collection(&self, number: i64) -> Result<(), DbError> {
+    pub fn delete_collection(&self, number: i64) -> DbResult<()> {
         let sql = "DELETE FROM collections WHERE number = ?1";
-        self.tx.execute(sql, params![number])?;
-        Ok(())
+        self.tx.run(sql, params![number])
     }
 
     /// Appends an item to the collection and removes it from the list of lost items. Returns whether it is
     /// new in the collection.
-    pub fn add_to_collection(&self, number: i64, key: &ItemKey) -> Result<bool, DbError> {
-        let media_type = key.media_type.as_str();
-        let id = key.id.as_str();
+    pub fn add_to_collection(&self, number: i64, key: &ItemKey) -> DbResult<bool> {
+        let ItemKey { media_type, id } = key;
         // An item that is in the collection keeps its position (contract collections-5).
-        let added = self.tx.execute(
-            "INSERT INTO collection_items (number, media_type, id, position)
+        let sql = "INSERT INTO collection_items (number, media_type, id, position)
              SELECT ?1, ?2, ?3, coalesce(max(position), 0) + 1 FROM collection_items
              WHERE number = ?1
-             ON CONFLICT DO NOTHING",
-            params![number, media_type, id],
-        )? > 0;
+             ON CONFLICT DO NOTHING";
+        let added = self.tx.changes(sql, params![number, media_type, id])?;
         if added {
             let sql =
                 "DELETE FROM removed_items WHERE number = ?1 AND media_type = ?2 AND id = ?3";
-            self.tx.execute(sql, params![number, media_type, id])?;
+            self.tx.run(sql, params![number, media_type, id])?;
         }
         Ok(added)
     }
 
     /// Removes an item from the collection. Returns whether it was in it.
-    pub fn remove_from_collection(&self, number: i64, key: &ItemKey) -> Result<bool, DbError> {
+    pub fn remove_from_collection(&self, number: i64, key: &ItemKey) -> DbResult<bool> {
         let sql = "DELETE FROM collection_items WHERE number = ?1 AND media_type = ?2 AND id = ?3";
-        let key = params![number, key.media_type.as_str(), key.id.as_str()];
-        Ok(self.tx.execute(sql, key)? > 0)
+        self.tx.changes(sql, params![number, key.media_type, key.id])
     }
 
     /// Orders the items of the collection like `content`, which names each item once.
-    pub fn order_collection(&self, number: i64, content: &[ItemKey]) -> Result<(), DbError> {
+    pub fn order_collection(&self, number: i64, content: &[ItemKey]) -> DbResult<()> {
         // Shifted first, so that items missing from `content` follow it in their former order.
         let sql = "UPDATE collection_items SET position = position + ?2 WHERE number = ?1";
-        self.tx.execute(sql, params![number, int(content.len())])?;
+        self.tx.run(sql, params![number, content.len()])?;
         let sql = "UPDATE collection_items SET position = ?4
              WHERE number = ?1 AND media_type = ?2 AND id = ?3";
         for (position, key) in (1_i64..).zip(content) {
-            let media_type = key.media_type.as_str();
-            let id = key.id.as_str();
-            self.tx.execute(sql, params![number, media_type, id, position])?;
+            self.tx.run(sql, params![number, key.media_type, key.id, position])?;
         }
         Ok(())
     }
 
     /// Records that the collection lost an item. Removes the oldest records beyond
     /// [`COLLECTION_REMOVED_MAX`].
-    pub(super) fn insert_lost_item(&self, number: i64, lost: &LostItem) -> Result<(), DbError> {
-        let media_type = lost.key.media_type.as_str();
-        let id = lost.key.id.as_str();
+    pub(super) fn insert_lost_item(&self, number: i64, lost: &LostItem) -> DbResult<()> {
+        let ItemKey { media_type, id } = &lost.key;
         // An item that was lost before moves to the end of the list.
-        self.tx.execute(
-            "DELETE FROM removed_items WHERE number = ?1 AND media_type = ?2 AND id = ?3",
-            params![number, media_type, id],
-        )?;
-        self.tx.execute(
-            "INSERT INTO removed_items
+        let sql = "DELETE FROM removed_items WHERE number = ?1 AND media_type = ?2 AND id = ?3";
+        self.tx.run(sql, params![number, media_type, id])?;
+        let sql = "INSERT INTO removed_items
                  (number, media_type, id, headline, description, removed_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            params![
-                number,
-                media_type,
-                id,
-                lost.headline,
-                lost.description,
-                lost.at.as_millisecond(),
-            ],
-        )?;
-        self.tx.execute(
-            "DELETE FROM removed_items WHERE number = ?1 AND position <=
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        self.tx
+            .run(sql, params![number, media_type, id, lost.headline, lost.description, lost.at])?;
+        let sql = "DELETE FROM removed_items WHERE number = ?1 AND position <=
                  (SELECT position FROM removed_items WHERE number = ?1
-                  ORDER BY position DESC LIMIT 1 OFFSET ?2)",
-            params![number, int(COLLECTION_REMOVED_MAX)],
-        )?;
-        Ok(())
+                  ORDER BY position DESC LIMIT 1 OFFSET ?2)";
+        self.tx.run(sql, params![number, COLLECTION_REMOVED_MAX])
     }
 
     /// Lists the numbers of the collections that contain the item.
-    pub(super) fn collections_with(&self, key: &ItemKey) -> Result<Vec<i64>, DbError> {
+    pub(super) fn collections_with(&self, key: &ItemKey) -> DbResult<Vec<i64>> {
         let sql = "SELECT number FROM collection_items WHERE media_type = ?1 AND id = ?2";
-        self.tx.list_values(sql, params![key.media_type.as_str(), key.id.as_str()])
+        self.tx.list_values(sql, params![key.media_type, key.id])
     }
 }

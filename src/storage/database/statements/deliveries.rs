@@ -16,9 +16,9 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{ReadTx, WriteTx, damaged, int, key_text, optional_time, parse, time};
+use super::{ReadTx, WriteTx, damaged, key_text, optional_time, parse, time};
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::{DbError, DbResult};
 use model::account::{AgreementId, ChannelId, Delivery, DeliveryState, OrganizationId, UserId};
 use model::{CropSpec, ItemKey, ParameterError, token};
 
@@ -124,7 +124,7 @@ const COLUMNS: &str = "delivery_id, deliveries.user_id, deliveries.organization_
      deliveries.created_ms, queued_ms, updated_ms, delivered_ms, crop";
 const FROM: &str = "deliveries JOIN users USING (user_id)";
 
-fn read_delivery(row: &dyn ResultRow) -> Result<Delivery, DbError> {
+fn read_delivery(row: &dyn ResultRow) -> DbResult<Delivery> {
     let id: String = row.get("delivery_id")?;
     let what = format!("delivery {id}");
     let channel = ChannelId::new(row.text("user_name")?, row.text("channel")?);
@@ -158,9 +158,9 @@ fn read_crop(text: &str) -> Result<CropSpec, ParameterError> {
 
 impl ReadTx<'_> {
     /// Finds the delivery with this id.
-    pub fn find_delivery(&self, id: Uuid) -> Result<Option<Delivery>, DbError> {
+    pub fn find_delivery(&self, id: Uuid) -> DbResult<Option<Delivery>> {
         let sql = format!("SELECT {COLUMNS} FROM {FROM} WHERE delivery_id = ?1");
-        self.tx.find(&sql, params![id.to_string()], read_delivery)
+        self.tx.find(&sql, params![id], read_delivery)
     }
 
     /// Finds the delivery of the version `version` of `item` through `channel`.
@@ -169,18 +169,14 @@ impl ReadTx<'_> {
         channel: &ChannelId,
         item: &ItemKey,
         version: &str,
-    ) -> Result<Option<Delivery>, DbError> {
-        let media_type = item.media_type.as_str();
-        let id = item.id.as_str();
+    ) -> DbResult<Option<Delivery>> {
+        let ItemKey { media_type, id } = item;
         let values = params![channel.owner(), channel.name(), media_type, id, version];
-        self.tx.find(
-            &format!(
-                "SELECT {COLUMNS} FROM {FROM} WHERE user_name = ?1 AND channel = ?2
+        let sql = format!(
+            "SELECT {COLUMNS} FROM {FROM} WHERE user_name = ?1 AND channel = ?2
                  AND media_type = ?3 AND item_id = ?4 AND version = ?5"
-            ),
-            values,
-            read_delivery,
-        )
+        );
+        self.tx.find(&sql, values, read_delivery)
     }
 
     /// Lists `size` deliveries after the `start` newest ones, newest first.
@@ -190,7 +186,7 @@ impl ReadTx<'_> {
         state: Option<DeliveryState>,
         start: usize,
         size: usize,
-    ) -> Result<Vec<Delivery>, DbError> {
+    ) -> DbResult<Vec<Delivery>> {
         // An owner has an index of its own and few deliveries, which are filtered by state. All deliveries
         // have an index by state.
         let any_or_same = "state = coalesce(?1, state)";
@@ -202,49 +198,40 @@ impl ReadTx<'_> {
             (DeliveriesOf::Everybody, Some(_)) => ("?4 = 0", 0, "state = ?1"),
             (DeliveriesOf::Everybody, None) => ("?4 = 0", 0, any_or_same),
         };
-        let state = state.map(DeliveryState::as_str);
-        self.tx.list(
-            &format!(
-                "SELECT {COLUMNS} FROM {FROM} WHERE {owner} AND {in_state}
+        let sql = format!(
+            "SELECT {COLUMNS} FROM {FROM} WHERE {owner} AND {in_state}
                  ORDER BY delivery_id DESC LIMIT ?2 OFFSET ?3"
-            ),
-            params![state, int(size), int(start), id],
-            read_delivery,
-        )
+        );
+        self.tx.list(&sql, params![state, size, start, id], read_delivery)
     }
 
     /// Counts the deliveries of all users in a state, up to `max`.
-    pub fn count_deliveries(&self, state: DeliveryState, max: usize) -> Result<usize, DbError> {
+    pub fn count_deliveries(&self, state: DeliveryState, max: usize) -> DbResult<usize> {
         let sql = "SELECT count(*) FROM
              (SELECT 1 FROM deliveries WHERE state = ?1 LIMIT ?2) AS counted";
-        self.tx.count(sql, params![state.as_str(), int(max)])
+        self.tx.count(sql, params![state, max])
     }
 
     /// Returns whether the organization has at least `max` deliveries waiting or in flight.
-    pub fn is_queue_full(
-        &self,
-        organization: OrganizationId,
-        max: usize,
-    ) -> Result<bool, DbError> {
+    pub fn is_queue_full(&self, organization: OrganizationId, max: usize) -> DbResult<bool> {
         // Counts no further than the limit, because a long queue must not slow down every trigger.
         let sql = "SELECT count(*) FROM (SELECT 1 FROM deliveries
              WHERE organization_id = ?1 AND next_ms IS NOT NULL LIMIT ?2) AS waiting";
-        Ok(self.tx.count(sql, params![organization.0, int(max)])? >= max)
+        Ok(self.tx.count(sql, params![organization, max])? >= max)
     }
 
     /// Returns the state of the queue of all organizations, including deliveries in flight. `next` is the
     /// time at which [`WriteTx::claim_delivery`] would next find a delivery, so that blocked deliveries cause
     /// no polls.
-    pub fn delivery_queue(&self, terms: ClaimTerms) -> Result<DeliveryBacklog, DbError> {
+    pub fn delivery_queue(&self, terms: ClaimTerms) -> DbResult<DeliveryBacklog> {
         let waiting = "SELECT count(*) FROM deliveries WHERE next_ms IS NOT NULL";
         let waiting = self.tx.load_value(waiting, params![])?;
         let sql = format!(
             "WITH {IN_FLIGHT} SELECT next_ms FROM deliveries
              WHERE next_ms IS NOT NULL AND {NOT_BLOCKED} ORDER BY next_ms LIMIT 1"
         );
-        let incarnation = terms.incarnation.to_string();
-        let times = params![terms.now.as_millisecond(), int(terms.organization_max), incarnation];
-        let next: Option<i64> = self.tx.find_value(&sql, times)?;
+        let values = params![terms.now, terms.organization_max, terms.incarnation];
+        let next: Option<i64> = self.tx.find_value(&sql, values)?;
         // A damaged time must not stop the queue: a time that is too early counts as now, one that is too
         // late as never.
         let next = next.map(|ms| {
@@ -263,7 +250,7 @@ impl WriteTx<'_> {
         new: &NewDelivery,
         max: usize,
         now: Timestamp,
-    ) -> Result<EnqueueOutcome, DbError> {
+    ) -> DbResult<EnqueueOutcome> {
         let existing = self.as_read().find_delivery_of(&new.channel, &new.item, &new.version)?;
         match existing {
             // A repeated request is idempotent unless the delivery failed.
@@ -275,40 +262,36 @@ impl WriteTx<'_> {
             Some(existing) => {
                 // This trigger was checked under its own agreement, which replaces the first one
                 // (contract deliveries-5).
-                let agreement = new.agreement.map(|id| id.0);
-                self.tx.execute(
-                    "UPDATE deliveries SET organization_id = ?2, agreement_id = ?3
-                     WHERE delivery_id = ?1",
-                    params![existing.id.to_string(), new.organization.0, agreement],
-                )?;
+                let sql = "UPDATE deliveries SET organization_id = ?2, agreement_id = ?3
+                     WHERE delivery_id = ?1";
+                self.tx.run(sql, params![existing.id, new.organization, new.agreement])?;
                 self.requeue_delivery(existing.id, DeliveryState::Failed, now)?;
                 self.queued(existing.id)
             }
             None => {
-                self.tx.execute(
-                    "INSERT INTO deliveries (delivery_id, user_id, organization_id, channel,
+                let sql = "INSERT INTO deliveries (delivery_id, user_id, organization_id, channel,
                          media_type, item_id, version, agreement_id, state, attempts, next_ms,
                          created_ms, queued_ms, updated_ms, crop)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'queued', 0, ?9, ?9, ?9, ?9, ?10)",
-                    params![
-                        new.id.to_string(),
-                        new.user.0,
-                        new.organization.0,
-                        new.channel.name(),
-                        new.item.media_type.as_str(),
-                        new.item.id.as_str(),
-                        new.version,
-                        new.agreement.map(|id| id.0),
-                        now.as_millisecond(),
-                        new.crop.map(|crop| crop.to_string()),
-                    ],
-                )?;
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'queued', 0, ?9, ?9, ?9, ?9, ?10)";
+                let values = params![
+                    new.id,
+                    new.user,
+                    new.organization,
+                    new.channel.name(),
+                    new.item.media_type,
+                    new.item.id,
+                    new.version,
+                    new.agreement,
+                    now,
+                    new.crop,
+                ];
+                self.tx.run(sql, values)?;
                 self.queued(new.id)
             }
         }
     }
 
-    fn queued(&self, id: Uuid) -> Result<EnqueueOutcome, DbError> {
+    fn queued(&self, id: Uuid) -> DbResult<EnqueueOutcome> {
         let found = self.as_read().find_delivery(id)?;
         found
             .map(EnqueueOutcome::Queued)
@@ -322,27 +305,22 @@ impl WriteTx<'_> {
         id: Uuid,
         ended: DeliveryState,
         now: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         // `queued_ms` restarts the period in which the delivery is retried.
         let sql = "UPDATE deliveries SET state = 'queued', attempts = 0, claim = NULL,
                  next_ms = ?2, queued_ms = ?2, updated_ms = ?2, error = NULL
              WHERE delivery_id = ?1 AND state = ?3 AND next_ms IS NULL";
-        let values = params![id.to_string(), now.as_millisecond(), ended.as_str()];
-        Ok(self.tx.execute(sql, values)? > 0)
+        self.tx.changes(sql, params![id, now, ended])
     }
 
     /// Queues the newest failed deliveries of all users again, at most `limit`. Returns their number.
-    pub fn requeue_failed_deliveries(
-        &self,
-        limit: usize,
-        now: Timestamp,
-    ) -> Result<usize, DbError> {
+    pub fn requeue_failed_deliveries(&self, limit: usize, now: Timestamp) -> DbResult<usize> {
         let sql = "UPDATE deliveries SET state = 'queued', attempts = 0, claim = NULL,
                  next_ms = ?1, queued_ms = ?1, updated_ms = ?1, error = NULL
              WHERE next_ms IS NULL AND delivery_id IN
                  (SELECT delivery_id FROM deliveries WHERE state = 'failed'
                   ORDER BY delivery_id DESC LIMIT ?2)";
-        self.tx.execute(sql, params![now.as_millisecond(), int(limit)])
+        self.tx.execute(sql, params![now, limit])
     }
 
     /// Claims the delivery that has been due for the longest time under the id `claim`, until `until` unless
@@ -355,7 +333,7 @@ impl WriteTx<'_> {
         claim: Uuid,
         terms: ClaimTerms,
         until: Timestamp,
-    ) -> Result<Option<Delivery>, DbError> {
+    ) -> DbResult<Option<Delivery>> {
         // The attempt counts from its claim on, so that a delivery that kills its sender fails eventually
         // (contract reliability-21).
         let sql = format!(
@@ -366,30 +344,26 @@ impl WriteTx<'_> {
                  WHERE next_ms <= ?1 AND {NOT_BLOCKED} ORDER BY next_ms, delivery_id LIMIT 1)
              RETURNING delivery_id"
         );
-        let now_ms = terms.now.as_millisecond();
-        let max = int(terms.organization_max);
-        let incarnation = terms.incarnation.to_string();
-        let claim = claim.to_string();
+        let ClaimTerms { now, organization_max, incarnation } = terms;
         loop {
-            let values = params![now_ms, max, incarnation, claim, until.as_millisecond()];
+            let values = params![now, organization_max, incarnation, claim, until];
             let claimed: Option<String> = self.tx.find_value(&sql, values)?;
             let Some(id) = claimed else { return Ok(None) };
             match self.read_claimed(&id) {
                 Err(DbError::Damaged { what, why }) => {
                     // The id is used as it is stored below, because it may be the part that cannot be parsed.
                     tracing::error!("{what} marked as failed, its row is damaged: {why}");
-                    self.tx.execute(
+                    let sql =
                         "UPDATE deliveries SET state = 'failed', claim = NULL, next_ms = NULL,
-                             error = 'its row in the database is damaged' WHERE delivery_id = ?1",
-                        params![id],
-                    )?;
+                             error = 'its row in the database is damaged' WHERE delivery_id = ?1";
+                    self.tx.run(sql, params![id])?;
                 }
                 read => return read.map(Some),
             }
         }
     }
 
-    fn read_claimed(&self, id: &str) -> Result<Delivery, DbError> {
+    fn read_claimed(&self, id: &str) -> DbResult<Delivery> {
         let what = format!("delivery {id}");
         let found = self.as_read().find_delivery(parse(&what, id)?)?;
         found.ok_or_else(|| damaged(&what, &"its user is gone, or its id is spelt differently"))
@@ -403,13 +377,10 @@ impl WriteTx<'_> {
         id: Uuid,
         incarnation: Uuid,
         until: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         let sql = "UPDATE deliveries SET next_ms = ?3, incarnation = ?4
              WHERE delivery_id = ?1 AND claim = ?2";
-        let claim = claim.to_string();
-        let id = id.to_string();
-        let incarnation = incarnation.to_string();
-        Ok(self.tx.execute(sql, params![id, claim, until.as_millisecond(), incarnation])? > 0)
+        self.tx.changes(sql, params![id, claim, until, incarnation])
     }
 
     /// Renews the claims in `held` that seem to have ended, each with its delivery, until `until` for the
@@ -420,19 +391,13 @@ impl WriteTx<'_> {
         held: &[(Uuid, Uuid)],
         terms: ClaimTerms,
         until: Timestamp,
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         // A claim that a different worker has acquired has a different id and stays with that worker.
         let sql = "UPDATE deliveries SET next_ms = ?3, incarnation = ?4
              WHERE delivery_id = ?1 AND claim = ?2 AND next_ms <= ?5";
-        let until_ms = until.as_millisecond();
-        let now_ms = terms.now.as_millisecond();
-        let incarnation = terms.incarnation.to_string();
-        for (claim, id) in held {
-            let claim = claim.to_string();
-            let id = id.to_string();
-            self.tx.execute(sql, params![id, claim, until_ms, incarnation, now_ms])?;
-        }
-        Ok(())
+        held.iter().try_for_each(|(claim, id)| {
+            self.tx.run(sql, params![id, claim, until, terms.incarnation, terms.now])
+        })
     }
 
     /// Records the outcome of a claimed delivery and releases the claim. Returns `false` if the claim was
@@ -443,47 +408,38 @@ impl WriteTx<'_> {
         id: Uuid,
         outcome: &DeliveryOutcome,
         now: Timestamp,
-    ) -> Result<bool, DbError> {
-        let id = id.to_string();
-        let claim = claim.to_string();
-        let now_ms = now.as_millisecond();
-        // Each statement requires the claim, so that a worker with a lost claim overwrites no newer attempt.
-        let changed = match outcome {
-            DeliveryOutcome::Delivered => self.tx.execute(
-                "UPDATE deliveries SET state = 'delivered', claim = NULL, next_ms = NULL,
-                     error = NULL, updated_ms = ?3, delivered_ms = ?3
-                 WHERE delivery_id = ?1 AND claim = ?2",
-                params![id, claim, now_ms],
-            )?,
-            DeliveryOutcome::Retry { at, error } => self.tx.execute(
-                "UPDATE deliveries SET state = 'queued', claim = NULL, next_ms = ?4, error = ?5,
-                     updated_ms = ?3
-                 WHERE delivery_id = ?1 AND claim = ?2",
-                params![id, claim, now_ms, at.as_millisecond(), error],
-            )?,
-            DeliveryOutcome::Failed { error } => self.tx.execute(
-                "UPDATE deliveries SET state = 'failed', claim = NULL, next_ms = NULL,
-                     error = ?4, updated_ms = ?3
-                 WHERE delivery_id = ?1 AND claim = ?2",
-                params![id, claim, now_ms, error],
-            )?,
+    ) -> DbResult<bool> {
+        let (assignments, next, error) = match outcome {
+            DeliveryOutcome::Delivered => {
+                ("state = 'delivered', delivered_ms = ?3, error = ?5", None, None)
+            }
+            DeliveryOutcome::Retry { at, error } => {
+                ("state = 'queued', error = ?5", Some(*at), Some(error))
+            }
+            DeliveryOutcome::Failed { error } => {
+                ("state = 'failed', error = ?5", None, Some(error))
+            }
             // The receiver did not fail if this service stops, so the attempt does not count.
-            DeliveryOutcome::Released => self.tx.execute(
-                "UPDATE deliveries SET state = 'queued', claim = NULL, next_ms = ?3,
-                     attempts = attempts - 1, updated_ms = ?3
-                 WHERE delivery_id = ?1 AND claim = ?2",
-                params![id, claim, now_ms],
-            )?,
+            DeliveryOutcome::Released => (
+                "state = 'queued', attempts = attempts - 1, error = coalesce(?5, error)",
+                Some(now),
+                None,
+            ),
         };
-        Ok(changed > 0)
+        // Requires the claim, so that a worker with a lost claim overwrites no newer attempt.
+        let sql = format!(
+            "UPDATE deliveries SET {assignments}, claim = NULL, next_ms = ?4, updated_ms = ?3
+             WHERE delivery_id = ?1 AND claim = ?2"
+        );
+        self.tx.changes(&sql, params![id, claim, now, next, error])
     }
 
     /// Removes deliveries that ended before `before`, at most `limit`. Returns their number.
-    pub fn sweep_deliveries(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
+    pub fn sweep_deliveries(&self, before: Timestamp, limit: usize) -> DbResult<usize> {
         // `next_ms IS NULL` is the condition of the partial index on ended deliveries.
         let sql = "DELETE FROM deliveries WHERE delivery_id IN
                  (SELECT delivery_id FROM deliveries WHERE next_ms IS NULL AND updated_ms < ?1
                   ORDER BY updated_ms LIMIT ?2)";
-        self.tx.execute(sql, params![before.as_millisecond(), int(limit)])
+        self.tx.execute(sql, params![before, limit])
     }
 }

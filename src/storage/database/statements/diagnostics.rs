@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use strum::IntoEnumIterator;
 
-use super::{ReadTx, WriteTx, int, time};
+use super::{ReadTx, WriteTx, time};
 use crate::storage::database::engine::params;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use crate::storage::diagnostics::{DiagnosticKind, DiagnosticRecord};
 
 /// Diagnostic records of one kind that the table keeps, the newest ones.
@@ -26,10 +26,10 @@ impl ReadTx<'_> {
         kind: DiagnosticKind,
         start: usize,
         size: usize,
-    ) -> Result<Vec<StoredDiagnostic>, DbError> {
+    ) -> DbResult<Vec<StoredDiagnostic>> {
         let sql = "SELECT at_ms, node, subject, detail, duration_ms, count FROM diagnostics
              WHERE kind = ?1 ORDER BY record_id DESC LIMIT ?2 OFFSET ?3";
-        self.tx.list(sql, params![kind.as_str(), int(size), int(start)], |row| {
+        self.tx.list(sql, params![kind, size, start], |row| {
             Ok(StoredDiagnostic {
                 record: DiagnosticRecord {
                     kind,
@@ -45,59 +45,42 @@ impl ReadTx<'_> {
     }
 
     /// Counts the records of a kind since a time, with their repetitions.
-    pub fn count_diagnostics(
-        &self,
-        kind: DiagnosticKind,
-        since: Timestamp,
-    ) -> Result<u64, DbError> {
+    pub fn count_diagnostics(&self, kind: DiagnosticKind, since: Timestamp) -> DbResult<u64> {
         // `sum` would be a number of a different type in PostgreSQL.
         let sql = "SELECT CAST(coalesce(sum(count), 0) AS BIGINT) FROM diagnostics
              WHERE kind = ?1 AND at_ms >= ?2";
-        self.tx.load_value(sql, params![kind.as_str(), since.as_millisecond()])
+        self.tx.load_value(sql, params![kind, since])
     }
 }
 
 impl WriteTx<'_> {
     /// Adds records of a node, and removes the oldest ones of each kind beyond [`DIAGNOSTICS_KEPT_MAX`].
-    pub fn insert_diagnostics(
-        &self,
-        records: &[DiagnosticRecord],
-        node: &str,
-    ) -> Result<(), DbError> {
+    pub fn insert_diagnostics(&self, records: &[DiagnosticRecord], node: &str) -> DbResult<()> {
         for record in records {
-            self.tx.execute(
+            let sql =
                 "INSERT INTO diagnostics (kind, at_ms, node, subject, detail, duration_ms, count)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                params![
-                    record.kind.as_str(),
-                    record.at.as_millisecond(),
-                    node,
-                    record.subject,
-                    record.detail,
-                    record.duration_ms,
-                    record.count,
-                ],
-            )?;
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+            let DiagnosticRecord { kind, at, subject, detail, duration_ms, count } = record;
+            let values = params![kind, at, node, subject, detail, duration_ms, count];
+            self.tx.run(sql, values)?;
         }
         self.trim_diagnostics(DIAGNOSTICS_KEPT_MAX)
     }
 
-    fn trim_diagnostics(&self, max: usize) -> Result<(), DbError> {
+    fn trim_diagnostics(&self, max: usize) -> DbResult<()> {
         for kind in DiagnosticKind::iter() {
             // If there are fewer records, the subquery finds no number, and no record is removed.
             let sql = "DELETE FROM diagnostics WHERE kind = ?1 AND record_id <=
                      (SELECT record_id FROM diagnostics WHERE kind = ?1
                       ORDER BY record_id DESC LIMIT 1 OFFSET ?2)";
-            self.tx.execute(sql, params![kind.as_str(), int(max)])?;
+            self.tx.run(sql, params![kind, max])?;
         }
         Ok(())
     }
 
     /// Removes records from before `before`, at most `limit`. Returns their number.
-    pub fn sweep_diagnostics(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
-        let sql = "DELETE FROM diagnostics WHERE record_id IN
-                 (SELECT record_id FROM diagnostics WHERE at_ms < ?1 ORDER BY at_ms LIMIT ?2)";
-        self.tx.execute(sql, params![before.as_millisecond(), int(limit)])
+    pub fn sweep_diagnostics(&self, before: Timestamp, limit: usize) -> DbResult<usize> {
+        self.sweep("diagnostics", "record_id", "at_ms", before, limit)
     }
 }
 

@@ -6,9 +6,9 @@
 
 use jiff::Timestamp;
 
-use super::{ReadTx, int, key_text, parse};
+use super::{ReadTx, key_text, parse};
 use crate::storage::database::engine::{ResultRow, ToParam};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ItemKey;
 use model::account::{AgreementId, OrganizationId};
 
@@ -104,7 +104,7 @@ const COUNTS: &str =
      count(CASE WHEN orders.manual AND NOT orders.approved THEN 1 END) AS rejected";
 
 /// Reads the columns [`COUNTS`].
-fn read_counts(row: &dyn ResultRow) -> Result<DownloadCounts, DbError> {
+fn read_counts(row: &dyn ResultRow) -> DbResult<DownloadCounts> {
     Ok(DownloadCounts {
         downloads: row.get("downloads")?,
         used: row.get("used")?,
@@ -134,8 +134,8 @@ impl<'f> Condition<'f> {
 
     /// Returns the end of a statement that lists `size` rows after the first `start`.
     fn page(&mut self, start: usize, size: usize) -> String {
-        let size = self.bind(int(size));
-        let start = self.bind(int(start));
+        let size = self.bind(size);
+        let start = self.bind(start);
         format!("LIMIT {size} OFFSET {start}")
     }
 
@@ -152,17 +152,17 @@ impl DownloadFilter {
     fn condition(&self) -> Condition<'_> {
         let sql = "orders.created_ms >= ?1 AND orders.created_ms < ?2".to_owned();
         let mut condition = Condition { sql, values: Vec::new() };
-        condition.bind(self.from.as_millisecond());
-        condition.bind(self.until.as_millisecond());
+        condition.bind(self.from);
+        condition.bind(self.until);
         if let Some(organization) = self.organization {
-            condition.require("organization_id", organization.0);
+            condition.require("organization_id", organization);
         }
         if let Some(agreement) = self.agreement {
-            condition.require("agreement_id", agreement.0);
+            condition.require("agreement_id", agreement);
         }
         if let Some(item) = &self.item {
-            condition.require("media_type", item.media_type.as_str());
-            condition.require("item_id", item.id.as_str());
+            condition.require("media_type", item.media_type);
+            condition.require("item_id", &item.id);
         }
         condition
     }
@@ -170,7 +170,7 @@ impl DownloadFilter {
 
 impl ReadTx<'_> {
     /// Counts all orders of the filter.
-    pub fn count_downloads(&self, filter: &DownloadFilter) -> Result<DownloadCounts, DbError> {
+    pub fn count_downloads(&self, filter: &DownloadFilter) -> DbResult<DownloadCounts> {
         let condition = filter.condition();
         let sql = format!("SELECT {COUNTS} FROM orders WHERE {}", condition.sql);
         self.tx.load(&sql, &condition.params(), read_counts)
@@ -182,7 +182,7 @@ impl ReadTx<'_> {
         filter: &DownloadFilter,
         start: usize,
         size: usize,
-    ) -> Result<Vec<OrganizationDownloads>, DbError> {
+    ) -> DbResult<Vec<OrganizationDownloads>> {
         let mut condition = filter.condition();
         let page = condition.page(start, size);
         let sql = format!(
@@ -208,7 +208,7 @@ impl ReadTx<'_> {
         filter: &DownloadFilter,
         start: usize,
         size: usize,
-    ) -> Result<Vec<AgreementDownloads>, DbError> {
+    ) -> DbResult<Vec<AgreementDownloads>> {
         let mut condition = filter.condition();
         let page = condition.page(start, size);
         let sql = format!(
@@ -240,7 +240,7 @@ impl ReadTx<'_> {
         filter: &DownloadFilter,
         start: usize,
         size: usize,
-    ) -> Result<Vec<ItemDownloads>, DbError> {
+    ) -> DbResult<Vec<ItemDownloads>> {
         let mut condition = filter.condition();
         let page = condition.page(start, size);
         let sql = format!(
@@ -266,7 +266,7 @@ impl ReadTx<'_> {
     pub fn downloads_by_quarter(
         &self,
         filter: &DownloadFilter,
-    ) -> Result<Vec<(i64, DownloadCounts)>, DbError> {
+    ) -> DbResult<Vec<(i64, DownloadCounts)>> {
         let condition = filter.condition();
         let sql = format!(
             "SELECT orders.created_ms / {QUARTER_MS} AS quarter, {COUNTS}
@@ -282,7 +282,7 @@ impl ReadTx<'_> {
     pub fn downloads_by_credential(
         &self,
         filter: &DownloadFilter,
-    ) -> Result<Vec<(String, DownloadCounts)>, DbError> {
+    ) -> DbResult<Vec<(String, DownloadCounts)>> {
         let condition = filter.condition();
         let sql = format!(
             "SELECT audit_log.credential, {COUNTS} FROM orders JOIN audit_log
@@ -383,7 +383,7 @@ mod tests {
     fn read<T: Send + 'static>(
         db: &Db,
         filter: DownloadFilter,
-        read: impl FnOnce(&ReadTx<'_>, &DownloadFilter) -> Result<T, DbError> + Send + 'static,
+        read: impl FnOnce(&ReadTx<'_>, &DownloadFilter) -> DbResult<T> + Send + 'static,
     ) -> T {
         db.read_blocking(move |tx| read(tx, &filter)).unwrap()
     }

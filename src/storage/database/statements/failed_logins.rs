@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
-use super::{ReadTx, WriteTx, int, parse, time};
+use super::{ReadTx, WriteTx, parse, time};
 use crate::storage::database::engine::params;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ContentHash;
 
 /// A counter of failures since the first one of its window.
@@ -32,29 +32,23 @@ const KEYS_MAX: usize = 4;
 
 impl ReadTx<'_> {
     /// Lists the counters of the keys, including expired ones. A key that never failed has no counter.
-    pub fn list_failed_logins(&self, keys: &[ContentHash]) -> Result<Vec<FailedLogins>, DbError> {
+    pub fn list_failed_logins(&self, keys: &[ContentHash]) -> DbResult<Vec<FailedLogins>> {
         let mut found = Vec::new();
         // Not every engine accepts a list as a parameter, so the number of keys is fixed.
         for keys in keys.chunks(KEYS_MAX) {
+            let sql = "SELECT key_hash, failures, since_ms FROM failed_logins
+                 WHERE key_hash IN (?1, ?2, ?3, ?4)";
             // A missing key is NULL, which equals no key.
-            let mut texts: [Option<String>; KEYS_MAX] = Default::default();
-            for (text, key) in texts.iter_mut().zip(keys) {
-                *text = Some(key.to_string());
-            }
-            found.extend(self.tx.list(
-                "SELECT key_hash, failures, since_ms FROM failed_logins
-                 WHERE key_hash IN (?1, ?2, ?3, ?4)",
-                params![texts[0], texts[1], texts[2], texts[3]],
-                |row| {
-                    let what = "a counter of failed logins";
-                    let failures: i64 = row.get("failures")?;
-                    Ok(FailedLogins {
-                        key: parse(what, row.text("key_hash")?)?,
-                        failures: u32::try_from(failures).unwrap_or(u32::MAX),
-                        since: time(what, row.get("since_ms")?)?,
-                    })
-                },
-            )?);
+            let values = params![keys.first(), keys.get(1), keys.get(2), keys.get(3)];
+            found.extend(self.tx.list(sql, values, |row| {
+                let what = "a counter of failed logins";
+                let failures: i64 = row.get("failures")?;
+                Ok(FailedLogins {
+                    key: parse(what, row.text("key_hash")?)?,
+                    failures: u32::try_from(failures).unwrap_or(u32::MAX),
+                    since: time(what, row.get("since_ms")?)?,
+                })
+            })?);
         }
         Ok(found)
     }
@@ -67,54 +61,38 @@ impl WriteTx<'_> {
         key: &ContentHash,
         window: WindowStart,
         now: Timestamp,
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         // A start in the future comes from a clock that ran ahead, and would lock for too long.
-        self.tx.execute(
-            "INSERT INTO failed_logins (key_hash, failures, since_ms) VALUES (?1, 1, ?2)
+        let sql = "INSERT INTO failed_logins (key_hash, failures, since_ms) VALUES (?1, 1, ?2)
              ON CONFLICT (key_hash) DO UPDATE SET
                  failures = CASE
                      WHEN failed_logins.since_ms > ?3 AND failed_logins.since_ms <= ?4
                      THEN failed_logins.failures + 1 ELSE 1 END,
                  since_ms = CASE
                      WHEN failed_logins.since_ms > ?3 AND failed_logins.since_ms <= ?4
-                     THEN failed_logins.since_ms ELSE excluded.since_ms END",
-            params![
-                key.to_string(),
-                now.as_millisecond(),
-                window.after.as_millisecond(),
-                window.until.as_millisecond(),
-            ],
-        )?;
-        Ok(())
+                     THEN failed_logins.since_ms ELSE excluded.since_ms END";
+        self.tx.run(sql, params![key, now, window.after, window.until])
     }
 
     /// Removes counters that are not valid, at most `limit`.
-    pub fn sweep_failed_logins(
-        &self,
-        window: WindowStart,
-        limit: usize,
-    ) -> Result<usize, DbError> {
-        self.tx.execute(
-            "DELETE FROM failed_logins WHERE key_hash IN
+    pub fn sweep_failed_logins(&self, window: WindowStart, limit: usize) -> DbResult<usize> {
+        let sql = "DELETE FROM failed_logins WHERE key_hash IN
                  (SELECT key_hash FROM failed_logins WHERE since_ms <= ?1 OR since_ms > ?2
-                  LIMIT ?3)",
-            params![window.after.as_millisecond(), window.until.as_millisecond(), int(limit)],
-        )
+                  LIMIT ?3)";
+        self.tx.execute(sql, params![window.after, window.until, limit])
     }
 
     /// Removes counters beyond `max`, fewest failures first.
-    pub fn bound_failed_logins(&self, max: usize) -> Result<usize, DbError> {
+    pub fn bound_failed_logins(&self, max: usize) -> DbResult<usize> {
         let count = self.tx.count("SELECT count(*) FROM failed_logins", params![])?;
         let Some(excess) = count.checked_sub(max).filter(|excess| *excess > 0) else {
             return Ok(0);
         };
         // A flood of new names must not push out the counters that lock.
-        self.tx.execute(
-            "DELETE FROM failed_logins WHERE key_hash IN
+        let sql = "DELETE FROM failed_logins WHERE key_hash IN
                  (SELECT key_hash FROM failed_logins
-                  ORDER BY failures, since_ms, key_hash LIMIT ?1)",
-            params![int(excess)],
-        )
+                  ORDER BY failures, since_ms, key_hash LIMIT ?1)";
+        self.tx.execute(sql, params![excess])
     }
 }
 

@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
+use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, time};
 use crate::runtime::limits::FAMILIES_MAX;
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ContentHash;
 use model::account::{FamilyId, OAuthClient, ScopeSet, UserId};
 
@@ -82,7 +82,7 @@ pub struct RefreshToken {
 pub(super) const FAMILY_COLUMNS: &str = "family_id, user_id, client_id, families.scopes, auth_ms";
 
 /// Reads the columns [`FAMILY_COLUMNS`].
-pub(super) fn read_family(row: &dyn ResultRow) -> Result<TokenFamily, DbError> {
+pub(super) fn read_family(row: &dyn ResultRow) -> DbResult<TokenFamily> {
     let id: FamilyId = row.get("family_id")?;
     let what = format!("family {id}");
     Ok(TokenFamily {
@@ -95,79 +95,68 @@ pub(super) fn read_family(row: &dyn ResultRow) -> Result<TokenFamily, DbError> {
 }
 
 /// Parses stored scopes. `what` names their row in the error.
-pub(super) fn read_scopes(what: &str, text: &str) -> Result<ScopeSet, DbError> {
+pub(super) fn read_scopes(what: &str, text: &str) -> DbResult<ScopeSet> {
     ScopeSet::parse(text).map_err(|why| damaged(what, &why))
 }
 
 impl ReadTx<'_> {
-    /// Finds the client with this id, active or not.
-    pub fn find_client(&self, client_id: &str) -> Result<Option<OAuthClient>, DbError> {
-        self.find_stored_client(client_id)
-    }
-
-    /// Returns the scopes that the user has consented to for the client and the response type; `None` without
-    /// a consent.
+    /// Returns the scopes that the user has consented to for the client and the response type; none without a
+    /// consent.
     pub fn find_consent(
         &self,
         user: UserId,
         client_id: &str,
         response_type: &str,
-    ) -> Result<ScopeSet, DbError> {
+    ) -> DbResult<ScopeSet> {
         let sql = "SELECT scopes FROM consents
              WHERE user_id = ?1 AND client_id = ?2 AND response_type = ?3";
-        let values = params![user.0, client_id, response_type];
-        let text: Option<String> = self.tx.find_value(sql, values)?;
+        let text: Option<String> =
+            self.tx.find_value(sql, params![user, client_id, response_type])?;
         let Some(text) = text else { return Ok(ScopeSet::NONE) };
         read_scopes(&format!("consent of user {user}"), &text)
     }
 
     /// Returns the time at which a family was opened, which begins its absolute lifetime.
-    pub fn family_created(&self, family: FamilyId) -> Result<Timestamp, DbError> {
+    pub fn family_created(&self, family: FamilyId) -> DbResult<Timestamp> {
         let sql = "SELECT created_ms FROM families WHERE family_id = ?1";
-        time(&format!("family {family}"), self.tx.load_value(sql, params![family.0])?)
+        time(&format!("family {family}"), self.tx.load_value(sql, params![family])?)
     }
 
     /// Finds the authorization code with that hash, including expired and used ones.
-    pub fn find_code(&self, code: &ContentHash) -> Result<Option<AuthorizationCode>, DbError> {
-        self.tx.find(
-            &format!(
-                "SELECT {FAMILY_COLUMNS}, redirect_uri, challenge, nonce, codes.expires_ms,
+    pub fn find_code(&self, code: &ContentHash) -> DbResult<Option<AuthorizationCode>> {
+        let sql = format!(
+            "SELECT {FAMILY_COLUMNS}, redirect_uri, challenge, nonce, codes.expires_ms,
                      used_ms IS NOT NULL AS is_used
                  FROM codes JOIN families USING (family_id) WHERE code_hash = ?1"
-            ),
-            params![code.to_string()],
-            |row| {
-                let family = read_family(row)?;
-                let what = format!("code of family {}", family.id);
-                Ok(AuthorizationCode {
-                    family,
-                    redirect_uri: row.get("redirect_uri")?,
-                    challenge: row.get("challenge")?,
-                    nonce: row.get("nonce")?,
-                    expires: time(&what, row.get("expires_ms")?)?,
-                    is_used: row.get("is_used")?,
-                })
-            },
-        )
+        );
+        self.tx.find(&sql, params![code], |row| {
+            let family = read_family(row)?;
+            let what = format!("code of family {}", family.id);
+            Ok(AuthorizationCode {
+                family,
+                redirect_uri: row.get("redirect_uri")?,
+                challenge: row.get("challenge")?,
+                nonce: row.get("nonce")?,
+                expires: time(&what, row.get("expires_ms")?)?,
+                is_used: row.get("is_used")?,
+            })
+        })
     }
 }
 
 impl WriteTx<'_> {
     /// Records the user's consent to the scopes, in addition to the scopes of earlier consents to the same
     /// response type.
-    pub fn write_consent(&self, new: &NewConsent, now: Timestamp) -> Result<(), DbError> {
+    pub fn write_consent(&self, new: &NewConsent, now: Timestamp) -> DbResult<()> {
         let NewConsent { user, client_id, response_type, scopes } = new;
         let earlier = self.as_read().find_consent(*user, client_id, response_type)?;
         // A request for fewer scopes must not withdraw an earlier consent.
-        let scopes = earlier.iter().fold(*scopes, ScopeSet::with).to_string();
-        self.tx.execute(
-            "INSERT INTO consents (user_id, client_id, response_type, scopes, given_ms)
+        let scopes = earlier.iter().fold(*scopes, ScopeSet::with);
+        let sql = "INSERT INTO consents (user_id, client_id, response_type, scopes, given_ms)
              VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT (user_id, client_id, response_type) DO UPDATE SET
-                 scopes = excluded.scopes, given_ms = excluded.given_ms",
-            params![user.0, client_id, response_type, scopes, now.as_millisecond()],
-        )?;
-        Ok(())
+                 scopes = excluded.scopes, given_ms = excluded.given_ms";
+        self.tx.run(sql, params![user, client_id, response_type, scopes, now])
     }
 
     /// Opens a token family. Ends the user's oldest families with the client beyond [`FAMILIES_MAX`], with
@@ -175,88 +164,66 @@ impl WriteTx<'_> {
     ///
     /// A family expires with the last of its code and tokens, so one of them must be written in the same
     /// transaction.
-    pub fn open_family(&self, new: &NewFamily, now: Timestamp) -> Result<FamilyId, DbError> {
+    pub fn open_family(&self, new: &NewFamily, now: Timestamp) -> DbResult<FamilyId> {
         // One less, for the family that is opened below.
-        let keep = int(FAMILIES_MAX.saturating_sub(1));
+        let keep = FAMILIES_MAX.saturating_sub(1);
         let sql = format!(
             "SELECT family_id FROM families WHERE user_id = ?1 AND client_id = ?2
              ORDER BY family_id DESC {ALL_BEHIND} ?3"
         );
         let old: Vec<FamilyId> =
-            self.tx.list_values(&sql, params![new.user.0, new.client_id, keep])?;
+            self.tx.list_values(&sql, params![new.user, new.client_id, keep])?;
         // Ended one by one, because caches must invalidate the access tokens of each.
         for family in old {
             self.end_family(family, now)?;
         }
-        let ms = now.as_millisecond();
-        let auth_ms = new.auth_time.as_millisecond();
-        self.tx.load_value(
+        let sql =
             "INSERT INTO families (user_id, client_id, scopes, auth_ms, created_ms, expires_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?5) RETURNING family_id",
-            params![new.user.0, new.client_id, new.scopes.to_string(), auth_ms, ms],
-        )
+             VALUES (?1, ?2, ?3, ?4, ?5, ?5) RETURNING family_id";
+        self.tx.load_value(sql, params![new.user, new.client_id, new.scopes, new.auth_time, now])
     }
 
-    /// Extends a family to last until `expires_ms` at least.
-    pub(super) fn extend_family(&self, family: FamilyId, expires_ms: i64) -> Result<(), DbError> {
-        self.tx.execute(
-            "UPDATE families SET expires_ms = ?2 WHERE family_id = ?1 AND expires_ms < ?2",
-            params![family.0, expires_ms],
-        )?;
-        Ok(())
+    /// Extends a family to last until `expires` at least.
+    pub(super) fn extend_family(&self, family: FamilyId, expires: Timestamp) -> DbResult<()> {
+        let sql = "UPDATE families SET expires_ms = ?2 WHERE family_id = ?1 AND expires_ms < ?2";
+        self.tx.run(sql, params![family, expires])
     }
 
     /// Ends a family with its code and all its tokens.
-    pub fn end_family(&self, family: FamilyId, now: Timestamp) -> Result<(), DbError> {
+    pub fn end_family(&self, family: FamilyId, now: Timestamp) -> DbResult<()> {
         // First, while the rows still name the tokens that caches must invalidate.
         self.end_access_tokens(family, now)?;
         // Codes and refresh tokens are removed by foreign keys.
-        self.tx.execute("DELETE FROM families WHERE family_id = ?1", params![family.0])?;
-        Ok(())
+        self.tx.run("DELETE FROM families WHERE family_id = ?1", params![family])
     }
 
     /// Removes families that ended before `now` with their codes and tokens, at most `limit`.
-    pub fn sweep_families(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
+    pub fn sweep_families(&self, now: Timestamp, limit: usize) -> DbResult<usize> {
         // Not logged, because all tokens of these families have expired, which caches detect themselves.
-        self.tx.execute(
-            "DELETE FROM families WHERE family_id IN
-                 (SELECT family_id FROM families WHERE expires_ms < ?1
-                  ORDER BY expires_ms LIMIT ?2)",
-            params![now.as_millisecond(), int(limit)],
-        )
+        self.sweep("families", "family_id", "expires_ms", now, limit)
     }
 
     /// Stores the code of a family and extends the family to the code's expiry.
-    pub fn write_code(
-        &self,
-        code: &ContentHash,
-        family: FamilyId,
-        new: &NewCode,
-    ) -> Result<(), DbError> {
-        let ms = new.expires.as_millisecond();
-        self.tx.execute(
-            "INSERT INTO codes
+    pub fn write_code(&self, code: &ContentHash, family: FamilyId, new: &NewCode) -> DbResult<()> {
+        let sql = "INSERT INTO codes
                  (code_hash, family_id, redirect_uri, challenge, nonce, expires_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            params![code.to_string(), family.0, new.redirect_uri, new.challenge, new.nonce, ms],
-        )?;
-        self.extend_family(family, ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let NewCode { redirect_uri, challenge, nonce, expires } = new;
+        self.tx.run(sql, params![code, family, redirect_uri, challenge, nonce, expires])?;
+        self.extend_family(family, *expires)
     }
 
     /// Marks a code as exchanged. It stays with its family, so that a second exchange is detected.
-    pub fn mark_code_used(&self, code: &ContentHash, now: Timestamp) -> Result<(), DbError> {
-        self.tx.execute(
-            "UPDATE codes SET used_ms = ?2 WHERE code_hash = ?1",
-            params![code.to_string(), now.as_millisecond()],
-        )?;
-        Ok(())
+    pub fn mark_code_used(&self, code: &ContentHash, now: Timestamp) -> DbResult<()> {
+        let sql = "UPDATE codes SET used_ms = ?2 WHERE code_hash = ?1";
+        self.tx.run(sql, params![code, now])
     }
 }
 
 #[cfg(test)]
 impl WriteTx<'_> {
     /// Stores a client for a test.
-    pub(crate) fn plant_client(&self, client: &OAuthClient) -> Result<(), DbError> {
+    pub(crate) fn plant_client(&self, client: &OAuthClient) -> DbResult<()> {
         let uris = serde_json::Value::from(client.redirect_uris.clone()).to_string();
         let grants = serde_json::to_string(&client.grants).unwrap();
         self.tx.execute(
@@ -282,7 +249,7 @@ impl WriteTx<'_> {
     }
 
     /// Gives a user of a test the properties that the accounts file lacks.
-    pub(crate) fn plant_user(&self, user_name: &str, password: &str) -> Result<(), DbError> {
+    pub(crate) fn plant_user(&self, user_name: &str, password: &str) -> DbResult<()> {
         self.tx.execute(
             "INSERT INTO organizations (organization_id, name, address) VALUES (7, 'Gazette', '{}')
              ON CONFLICT DO NOTHING",
@@ -298,12 +265,12 @@ impl WriteTx<'_> {
     }
 
     /// Makes every access to a table fail.
-    pub(crate) fn hide_table(&self, table: &str) -> Result<(), DbError> {
+    pub(crate) fn hide_table(&self, table: &str) -> DbResult<()> {
         self.tx.run_script(&format!("ALTER TABLE {table} RENAME TO hidden"))
     }
 
     /// Counts the rows of a table.
-    pub(crate) fn count(&self, table: &str) -> Result<usize, DbError> {
+    pub(crate) fn count(&self, table: &str) -> DbResult<usize> {
         self.tx.count(&format!("SELECT count(*) FROM {table}"), params![])
     }
 }

@@ -9,15 +9,13 @@ use jiff::Timestamp;
 use super::{ReadTx, WriteTx, damaged};
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ContentHash;
 use model::account::accounts_file::{
     AgreementEntry, ClientEntry, ClientScopes, LicenseEntry, PrepaidsEntry, ProductEntry,
     UserEntry,
 };
-use model::account::{
-    AgreementId, LicensePeriod, OAuthClient, Organization, OrganizationId, ProductId, UserId,
-};
+use model::account::{AgreementId, OAuthClient, Organization, OrganizationId, ProductId, UserId};
 
 /// The outcome of writing a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,46 +60,37 @@ const USER_AGREEMENTS: LinkStatements = LinkStatements {
 
 impl ReadTx<'_> {
     /// Finds the code of the product.
-    pub fn find_product_code(&self, id: ProductId) -> Result<Option<String>, DbError> {
-        self.tx.find_value("SELECT code FROM products WHERE product_id = ?1", params![id.0])
+    pub fn find_product_code(&self, id: ProductId) -> DbResult<Option<String>> {
+        self.tx.find_value("SELECT code FROM products WHERE product_id = ?1", params![id])
     }
 
     /// Finds the product with this code.
-    pub fn find_product_id(&self, code: &str) -> Result<Option<ProductId>, DbError> {
+    pub fn find_product_id(&self, code: &str) -> DbResult<Option<ProductId>> {
         self.tx.find_value("SELECT product_id FROM products WHERE code = ?1", params![code])
     }
 
     /// Finds the organization that the agreement belongs to.
-    pub fn find_agreement_owner(
-        &self,
-        id: AgreementId,
-    ) -> Result<Option<OrganizationId>, DbError> {
+    pub fn find_agreement_owner(&self, id: AgreementId) -> DbResult<Option<OrganizationId>> {
         let sql = "SELECT organization_id FROM agreements WHERE agreement_id = ?1";
-        self.tx.find_value(sql, params![id.0])
+        self.tx.find_value(sql, params![id])
     }
 
     /// Lists the names of the users that have the agreement.
-    pub fn list_agreement_users(&self, id: AgreementId) -> Result<Vec<String>, DbError> {
-        self.tx.list_values(
-            "SELECT user_name FROM user_agreements JOIN users USING (user_id)
-             WHERE agreement_id = ?1 ORDER BY user_id",
-            params![id.0],
-        )
+    pub fn list_agreement_users(&self, id: AgreementId) -> DbResult<Vec<String>> {
+        let sql = "SELECT user_name FROM user_agreements JOIN users USING (user_id)
+             WHERE agreement_id = ?1 ORDER BY user_id";
+        self.tx.list_values(sql, params![id])
     }
 
     /// Finds the value that [`WriteTx::write_state`] stored under the name.
-    pub fn find_state(&self, name: &str) -> Result<Option<String>, DbError> {
+    pub fn find_state(&self, name: &str) -> DbResult<Option<String>> {
         self.tx.find_value("SELECT value FROM state WHERE name = ?1", params![name])
     }
 }
 
 impl WriteTx<'_> {
     /// Writes an organization and logs the change.
-    pub fn put_organization(
-        &self,
-        new: &Organization,
-        now: Timestamp,
-    ) -> Result<PutOutcome, DbError> {
+    pub fn put_organization(&self, new: &Organization, now: Timestamp) -> DbResult<PutOutcome> {
         let existing = self.as_read().find_organization(new.id)?;
         if existing.as_ref() == Some(new) {
             return Ok(PutOutcome::Unchanged);
@@ -110,65 +99,50 @@ impl WriteTx<'_> {
             .map_err(|why| damaged(format!("organization {}", new.id), &why))?;
         let domains = (!new.mail_domains.is_empty())
             .then(|| serde_json::Value::from(new.mail_domains.clone()).to_string());
-        self.tx.execute(
-            "INSERT INTO organizations
+        let sql = "INSERT INTO organizations
                  (organization_id, name, currency, country, address, phone_direct, mail_domains)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT (organization_id) DO UPDATE SET name = excluded.name,
                  currency = excluded.currency, country = excluded.country,
                  address = excluded.address, phone_direct = excluded.phone_direct,
-                 mail_domains = excluded.mail_domains",
-            params![
-                new.id.0,
-                new.name,
-                new.currency,
-                new.country,
-                address,
-                new.phone_direct,
-                domains
-            ],
-        )?;
+                 mail_domains = excluded.mail_domains";
+        let Organization { id, name, currency, country, phone_direct, .. } = new;
+        let values = params![id, name, currency, country, address, phone_direct, domains];
+        self.tx.run(sql, values)?;
         self.put_outcome(existing.is_some(), now)
     }
 
     /// Writes a product. The given number and code must not belong to two products.
-    pub fn put_product(&self, new: &ProductEntry, now: Timestamp) -> Result<PutOutcome, DbError> {
+    pub fn put_product(&self, new: &ProductEntry, now: Timestamp) -> DbResult<PutOutcome> {
         let existing = match new.id {
             Some(id) => self.as_read().find_product_code(id)?.map(|_| id),
             None => self.as_read().find_product_id(&new.code)?,
         };
         // The conflict is on the number, so the number of a known product is inserted explicitly.
-        let id = existing.or(new.id).map(|id| id.0);
-        let changed = self.tx.execute(
-            "INSERT INTO products AS old (product_id, code, name, description) VALUES (?1, ?2, ?3, ?4)
+        let id = existing.or(new.id);
+        let sql = "INSERT INTO products AS old (product_id, code, name, description)
+             VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (product_id) DO UPDATE SET
                  code = excluded.code, name = excluded.name, description = excluded.description
              WHERE (old.code, old.name, old.description)
-                 IS DISTINCT FROM (excluded.code, excluded.name, excluded.description)",
-            params![id, &*new.code, new.name.as_deref(), new.description.as_deref()],
-        )?;
-        if changed == 0 {
-            Ok(PutOutcome::Unchanged)
-        } else {
-            self.put_outcome(existing.is_some(), now)
+                 IS DISTINCT FROM (excluded.code, excluded.name, excluded.description)";
+        let values = params![id, &*new.code, new.name.as_deref(), new.description.as_deref()];
+        if !self.tx.changes(sql, values)? {
+            return Ok(PutOutcome::Unchanged);
         }
+        self.put_outcome(existing.is_some(), now)
     }
 
     /// Writes an agreement, whose organization and products must exist.
     ///
     /// The remaining prepaid downloads are counted here. The given number is only used for a new agreement,
     /// or if the number of bought downloads has changed.
-    pub fn put_agreement(
-        &self,
-        new: &AgreementEntry,
-        now: Timestamp,
-    ) -> Result<PutOutcome, DbError> {
+    pub fn put_agreement(&self, new: &AgreementEntry, now: Timestamp) -> DbResult<PutOutcome> {
         let existed = self.as_read().find_agreement_owner(new.id)?.is_some();
         let total = new.prepaids.map(|prepaids| prepaids.total);
         let remaining = new.prepaids.map(PrepaidsEntry::remaining);
-        let expires = new.expires.map(|at| at.as_millisecond());
         // `prepaid_remaining` is not updated: purchases lower it, and an import preserves that.
-        let mut changed = self.tx.execute(
+        let sql =
             "INSERT INTO agreements AS old (agreement_id, organization_id, type, super, name,
                  description, expires_ms, prepaid_total, prepaid_remaining, approver)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
@@ -184,20 +158,20 @@ impl WriteTx<'_> {
                      old.expires_ms, old.prepaid_total, old.approver)
                  IS DISTINCT FROM (excluded.organization_id, excluded.type, excluded.super,
                      excluded.name, excluded.description, excluded.expires_ms,
-                     excluded.prepaid_total, excluded.approver)",
-            params![
-                new.id.0,
-                new.organization.0,
-                new.kind.as_str(),
-                new.super_agreement,
-                new.name.as_deref(),
-                new.description.as_deref(),
-                expires,
-                total,
-                remaining,
-                new.approver.stored()
-            ],
-        )?;
+                     excluded.prepaid_total, excluded.approver)";
+        let values = params![
+            new.id,
+            new.organization,
+            new.kind,
+            new.super_agreement,
+            new.name.as_deref(),
+            new.description.as_deref(),
+            new.expires,
+            total,
+            remaining,
+            new.approver.stored()
+        ];
+        let mut changed = self.tx.execute(sql, values)?;
         let mut products = BTreeSet::new();
         for code in &new.products {
             products.extend(self.as_read().find_product_id(code)?.map(|id| id.0));
@@ -207,11 +181,10 @@ impl WriteTx<'_> {
     }
 
     /// Writes a licence, whose product must exist. No cache contains licences.
-    pub fn put_license(&self, new: &LicenseEntry) -> Result<PutOutcome, DbError> {
-        let uuid = new.uuid.to_string();
+    pub fn put_license(&self, new: &LicenseEntry) -> DbResult<PutOutcome> {
         let sql = "SELECT 1 FROM licenses WHERE uuid = ?1";
-        let existed = self.tx.exists(sql, params![uuid])?;
-        let changed = self.tx.execute(
+        let existed = self.tx.exists(sql, params![new.uuid])?;
+        let sql =
             "INSERT INTO licenses AS old (uuid, product_id, period, volume, price, description)
              SELECT ?1, product_id, ?3, ?4, ?5, ?6 FROM products WHERE code = ?2
              ON CONFLICT (uuid) DO UPDATE SET product_id = excluded.product_id,
@@ -219,27 +192,23 @@ impl WriteTx<'_> {
                  description = excluded.description
              WHERE (old.product_id, old.period, old.volume, old.price, old.description)
                  IS DISTINCT FROM (excluded.product_id, excluded.period, excluded.volume,
-                     excluded.price, excluded.description)",
-            params![
-                uuid,
-                &*new.product,
-                new.period.map(LicensePeriod::as_str),
-                new.volume.as_deref(),
-                new.price.map(|price| price.to_string()),
-                new.description.as_deref()
-            ],
-        )?;
-        Ok(if changed == 0 {
-            PutOutcome::Unchanged
-        } else if existed {
-            PutOutcome::Updated
-        } else {
-            PutOutcome::Created
-        })
+                     excluded.price, excluded.description)";
+        let values = params![
+            new.uuid,
+            &*new.product,
+            new.period,
+            new.volume.as_deref(),
+            new.price.map(|price| price.to_string()),
+            new.description.as_deref()
+        ];
+        if !self.tx.changes(sql, values)? {
+            return Ok(PutOutcome::Unchanged);
+        }
+        Ok(if existed { PutOutcome::Updated } else { PutOutcome::Created })
     }
 
     /// Returns the outcome, and logs a change that affects many accounts. A new row affects none.
-    fn put_outcome(&self, existed: bool, now: Timestamp) -> Result<PutOutcome, DbError> {
+    fn put_outcome(&self, existed: bool, now: Timestamp) -> DbResult<PutOutcome> {
         if !existed {
             return Ok(PutOutcome::Created);
         }
@@ -256,7 +225,7 @@ impl WriteTx<'_> {
         new: &UserEntry,
         password: Option<&str>,
         now: Timestamp,
-    ) -> Result<PutOutcome, DbError> {
+    ) -> DbResult<PutOutcome> {
         let existing = self.as_read().find_user_by_name(&new.user_name)?;
         let was_active = existing.as_ref().is_none_or(|(user, _)| user.active);
         let is_active = new.active.unwrap_or(was_active);
@@ -288,7 +257,7 @@ impl WriteTx<'_> {
         owner: i64,
         targets: &BTreeSet<i64>,
         LinkStatements { list, remove, insert }: LinkStatements,
-    ) -> Result<usize, DbError> {
+    ) -> DbResult<usize> {
         let existing: BTreeSet<i64> =
             self.tx.list_values(list, params![owner])?.into_iter().collect();
         let mut changed = 0;
@@ -309,10 +278,10 @@ impl WriteTx<'_> {
         id: Option<UserId>,
         active: bool,
         now: Timestamp,
-    ) -> Result<Option<UserId>, DbError> {
+    ) -> DbResult<Option<UserId>> {
         let roles = serde_json::json!(new.roles).to_string();
         // A given password always counts as a change, because each hash has its own salt.
-        self.tx.find_value(
+        let sql =
             "INSERT INTO users AS old (user_id, organization_id, user_name, password, first_name,
                  last_name, email_address, department, phone_direct, phone_mobile, roles, admin,
                  mediebank, active, service_account, created_ms)
@@ -332,26 +301,26 @@ impl WriteTx<'_> {
                      excluded.last_name, excluded.email_address, excluded.department,
                      excluded.phone_direct, excluded.phone_mobile, excluded.roles, excluded.admin,
                      excluded.mediebank, excluded.active, excluded.service_account)
-             RETURNING user_id",
-            params![
-                id.map(|id| id.0),
-                new.organization.map(|id| id.0),
-                &*new.user_name,
-                password,
-                new.first_name.as_deref(),
-                new.last_name.as_deref(),
-                new.email_address.as_deref(),
-                new.department.as_deref(),
-                new.phone_number.direct.as_deref(),
-                new.phone_number.mobile.as_deref(),
-                roles,
-                new.access.admin,
-                new.access.mediebank,
-                active,
-                new.service_account,
-                now.as_millisecond()
-            ],
-        )
+             RETURNING user_id";
+        let values = params![
+            id,
+            new.organization,
+            &*new.user_name,
+            password,
+            new.first_name.as_deref(),
+            new.last_name.as_deref(),
+            new.email_address.as_deref(),
+            new.department.as_deref(),
+            new.phone_number.direct.as_deref(),
+            new.phone_number.mobile.as_deref(),
+            roles,
+            new.access.admin,
+            new.access.mediebank,
+            active,
+            new.service_account,
+            now
+        ];
+        self.tx.find_value(sql, values)
     }
 
     /// Writes a client. `secret` is the argon2id hash of a new secret; `None` keeps the current one. An
@@ -361,8 +330,8 @@ impl WriteTx<'_> {
         new: &ClientEntry,
         secret: Option<&str>,
         now: Timestamp,
-    ) -> Result<PutOutcome, DbError> {
-        let existing = self.as_read().find_stored_client(&new.client_id)?;
+    ) -> DbResult<PutOutcome> {
+        let existing = self.as_read().find_client(&new.client_id)?;
         let stored_secret = existing.as_ref().and_then(|existing| existing.secret.clone());
         let client = OAuthClient {
             client_id: new.client_id.to_string(),
@@ -385,43 +354,39 @@ impl WriteTx<'_> {
             self.log_account_change(AccountChange::Everything, now)?;
         }
         let grants: Vec<_> = client.grants.iter().map(|grant| grant.as_str()).collect();
-        self.tx.execute(
-            "INSERT INTO clients (client_id, name, secret, redirect_uris, grants, active, created_ms,
-                 scopes_enforced, access_token_s)
+        let sql = "INSERT INTO clients (client_id, name, secret, redirect_uris, grants, active,
+                 created_ms, scopes_enforced, access_token_s)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
              ON CONFLICT (client_id) DO UPDATE SET name = excluded.name, secret = excluded.secret,
                  redirect_uris = excluded.redirect_uris, grants = excluded.grants,
                  scopes_enforced = excluded.scopes_enforced,
-                 access_token_s = excluded.access_token_s",
-            params![
-                client.client_id,
-                client.name,
-                client.secret,
-                serde_json::Value::from(client.redirect_uris).to_string(),
-                serde_json::Value::from(grants).to_string(),
-                client.active,
-                now.as_millisecond(),
-                client.scopes_enforced,
-                client.access_token_s
-            ],
-        )?;
+                 access_token_s = excluded.access_token_s";
+        let values = params![
+            client.client_id,
+            client.name,
+            client.secret,
+            serde_json::Value::from(client.redirect_uris).to_string(),
+            serde_json::Value::from(grants).to_string(),
+            client.active,
+            now,
+            client.scopes_enforced,
+            client.access_token_s
+        ];
+        self.tx.run(sql, values)?;
         Ok(if existing.is_some() { PutOutcome::Updated } else { PutOutcome::Created })
     }
 
     /// Writes a key of an existing user. A revoked key stays revoked.
-    pub fn put_key(&self, new: &NewApiKey, now: Timestamp) -> Result<PutOutcome, DbError> {
-        let hash = new.key_hash.to_string();
+    pub fn put_key(&self, new: &NewApiKey, now: Timestamp) -> DbResult<PutOutcome> {
         let sql = "SELECT user_name FROM api_keys JOIN users USING (user_id) WHERE key_hash = ?1";
-        let owner: Option<String> = self.tx.find_value(sql, params![&hash])?;
+        let owner: Option<String> = self.tx.find_value(sql, params![new.key_hash])?;
         // With its own number, a known key conflicts without using up the next number.
-        let changed = self.tx.execute(
-            "INSERT INTO api_keys AS old (key_id, key_hash, user_id, name, created_ms)
+        let sql = "INSERT INTO api_keys AS old (key_id, key_hash, user_id, name, created_ms)
              SELECT (SELECT key_id FROM api_keys WHERE key_hash = ?1), ?1, user_id, ?3, ?4
              FROM users WHERE user_name = ?2
              ON CONFLICT (key_id) DO UPDATE SET user_id = excluded.user_id, name = excluded.name
-             WHERE (old.user_id, old.name) IS DISTINCT FROM (excluded.user_id, excluded.name)",
-            params![hash, new.user_name, new.name, now.as_millisecond()],
-        )?;
+             WHERE (old.user_id, old.name) IS DISTINCT FROM (excluded.user_id, excluded.name)";
+        let changed = self.tx.execute(sql, params![new.key_hash, new.user_name, new.name, now])?;
         match (changed, owner) {
             (0, _) => Ok(PutOutcome::Unchanged),
             (_, None) => Ok(PutOutcome::Created),
@@ -435,10 +400,18 @@ impl WriteTx<'_> {
         }
     }
 
+    /// Stores a value in the table `state` under a name, or removes the row of that name.
+    pub(super) fn set_state(&self, name: &str, value: Option<&str>) -> DbResult<()> {
+        match value {
+            Some(value) => self.write_state(name, value),
+            None => self.remove_state(name),
+        }
+    }
+
     /// Stores a value in the table `state` under a name.
-    pub fn write_state(&self, name: &str, value: &str) -> Result<(), DbError> {
+    pub fn write_state(&self, name: &str, value: &str) -> DbResult<()> {
         let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)
              ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-        self.tx.execute(sql, params![name, value]).map(drop)
+        self.tx.run(sql, params![name, value])
     }
 }

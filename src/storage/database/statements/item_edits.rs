@@ -4,9 +4,9 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, parse_json, time};
+use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, parse_json, time};
 use crate::storage::database::engine::params;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ItemKey;
 
 /// Changes of one item by editors that are remembered; the oldest are removed.
@@ -35,49 +35,38 @@ pub struct ItemEdit {
 
 impl ReadTx<'_> {
     /// Lists the changes of the item `key` by editors, newest first.
-    pub fn list_item_edits(&self, key: &ItemKey) -> Result<Vec<ItemEdit>, DbError> {
+    pub fn list_item_edits(&self, key: &ItemKey) -> DbResult<Vec<ItemEdit>> {
         let what = format!("edits of item {key}");
-        self.tx.list(
-            "SELECT version, changes, changed_ms, user_name FROM item_edits
-             WHERE media_type = ?1 AND id = ?2 ORDER BY edit_id DESC",
-            params![key.media_type.as_str(), key.id.as_str()],
-            |row| {
-                Ok(ItemEdit {
-                    version: row.get("version")?,
-                    changes: parse_json(&what, row.text("changes")?)?,
-                    changed: time(&what, row.get("changed_ms")?)?,
-                    user_name: row.get("user_name")?,
-                })
-            },
-        )
+        let sql = "SELECT version, changes, changed_ms, user_name FROM item_edits
+             WHERE media_type = ?1 AND id = ?2 ORDER BY edit_id DESC";
+        self.tx.list(sql, params![key.media_type, key.id], |row| {
+            Ok(ItemEdit {
+                version: row.get("version")?,
+                changes: parse_json(&what, row.text("changes")?)?,
+                changed: time(&what, row.get("changed_ms")?)?,
+                user_name: row.get("user_name")?,
+            })
+        })
     }
 }
 
 impl WriteTx<'_> {
     /// Records a change of the item `key`, and removes all but its [`ITEM_EDITS_MAX`] newest changes.
-    pub fn write_item_edit(&self, key: &ItemKey, edit: &ItemEdit) -> Result<(), DbError> {
-        let media_type = key.media_type.as_str();
-        let id = key.id.as_str();
+    pub fn write_item_edit(&self, key: &ItemKey, edit: &ItemEdit) -> DbResult<()> {
+        let ItemKey { media_type, id } = key;
         let changes = serde_json::to_string(&edit.changes)
             .map_err(|why| damaged(format!("edits of item {key}"), &why))?;
-        self.tx.execute(
+        let sql =
             "INSERT INTO item_edits (media_type, id, version, changes, changed_ms, user_name)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            params![
-                media_type,
-                id,
-                edit.version,
-                changes,
-                edit.changed.as_millisecond(),
-                edit.user_name,
-            ],
-        )?;
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let values = params![media_type, id, edit.version, changes, edit.changed, edit.user_name];
+        self.tx.run(sql, values)?;
         let sql = format!(
             "DELETE FROM item_edits WHERE edit_id IN
                  (SELECT edit_id FROM item_edits WHERE media_type = ?1 AND id = ?2
                   ORDER BY edit_id DESC {ALL_BEHIND} ?3)"
         );
-        self.tx.execute(&sql, params![media_type, id, int(ITEM_EDITS_MAX)]).map(drop)
+        self.tx.run(&sql, params![media_type, id, ITEM_EDITS_MAX])
     }
 }
 

@@ -6,10 +6,10 @@
 
 use jiff::Timestamp;
 
-use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
+use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, time};
 use crate::runtime::limits::RIGHTS_CHANGES_MAX;
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use metadata::RightsMetadata;
 use model::ItemKey;
 use model::item::parse_stored_rights;
@@ -30,70 +30,58 @@ pub struct RightsChange {
 }
 
 /// Reads the column [`SET_RIGHTS`]. An item without a row has no override.
-pub(super) fn read_set(row: &dyn ResultRow, what: &str) -> Result<RightsMetadata, DbError> {
+pub(super) fn read_set(row: &dyn ResultRow, what: &str) -> DbResult<RightsMetadata> {
     match row.get::<Option<String>>("set_rights")? {
         Some(text) => parse_set(&text, what),
         None => Ok(RightsMetadata::default()),
     }
 }
 
-fn parse_set(text: &str, what: &str) -> Result<RightsMetadata, DbError> {
+fn parse_set(text: &str, what: &str) -> DbResult<RightsMetadata> {
     parse_stored_rights(text).map_err(|why| damaged(format!("rights of {what}"), &why))
 }
 
 impl ReadTx<'_> {
     /// Finds the rights override of the item `key`. Returns `None` if there is no such item.
-    pub fn find_item_rights(&self, key: &ItemKey) -> Result<Option<RightsMetadata>, DbError> {
-        self.tx.find(
-            &format!("SELECT {SET_RIGHTS} FROM items WHERE media_type = ?1 AND id = ?2"),
-            params![key.media_type.as_str(), key.id.as_str()],
-            |row| read_set(row, &format!("item {key}")),
-        )
+    pub fn find_item_rights(&self, key: &ItemKey) -> DbResult<Option<RightsMetadata>> {
+        let sql = format!("SELECT {SET_RIGHTS} FROM items WHERE media_type = ?1 AND id = ?2");
+        self.tx.find(&sql, params![key.media_type, key.id], |row| {
+            read_set(row, &format!("item {key}"))
+        })
     }
 
     /// Lists the changes of the rights override of the item `key`, newest first. Lists at most one more than
     /// [`RIGHTS_CHANGES_MAX`], because the effect of a change follows from the previous one.
-    pub fn list_rights_changes(&self, key: &ItemKey) -> Result<Vec<RightsChange>, DbError> {
+    pub fn list_rights_changes(&self, key: &ItemKey) -> DbResult<Vec<RightsChange>> {
         let what = format!("item {key}");
-        self.tx.list(
-            "SELECT rights, changed_ms, user_name FROM item_rights
-             WHERE media_type = ?1 AND id = ?2 ORDER BY change_id DESC",
-            params![key.media_type.as_str(), key.id.as_str()],
-            |row| {
-                Ok(RightsChange {
-                    rights: parse_set(row.text("rights")?, &what)?,
-                    changed: time(&what, row.get("changed_ms")?)?,
-                    user_name: row.get("user_name")?,
-                })
-            },
-        )
+        let sql = "SELECT rights, changed_ms, user_name FROM item_rights
+             WHERE media_type = ?1 AND id = ?2 ORDER BY change_id DESC";
+        self.tx.list(sql, params![key.media_type, key.id], |row| {
+            Ok(RightsChange {
+                rights: parse_set(row.text("rights")?, &what)?,
+                changed: time(&what, row.get("changed_ms")?)?,
+                user_name: row.get("user_name")?,
+            })
+        })
     }
 }
 
 impl WriteTx<'_> {
     /// Stores the override of the item `key`. Removes its oldest changes, which
     /// [`ReadTx::list_rights_changes`] does not list.
-    pub fn write_item_rights(&self, key: &ItemKey, change: &RightsChange) -> Result<(), DbError> {
-        let media_type = key.media_type.as_str();
-        let id = key.id.as_str();
-        self.tx.execute(
-            "INSERT INTO item_rights (media_type, id, rights, changed_ms, user_name)
-             VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![
-                media_type,
-                id,
-                change.rights.to_json().to_string(),
-                change.changed.as_millisecond(),
-                change.user_name,
-            ],
-        )?;
+    pub fn write_item_rights(&self, key: &ItemKey, change: &RightsChange) -> DbResult<()> {
+        let ItemKey { media_type, id } = key;
+        let sql = "INSERT INTO item_rights (media_type, id, rights, changed_ms, user_name)
+             VALUES (?1, ?2, ?3, ?4, ?5)";
+        let rights = change.rights.to_json().to_string();
+        let values = params![media_type, id, rights, change.changed, change.user_name];
+        self.tx.run(sql, values)?;
         let sql = format!(
             "DELETE FROM item_rights WHERE change_id IN
                  (SELECT change_id FROM item_rights WHERE media_type = ?1 AND id = ?2
                   ORDER BY change_id DESC {ALL_BEHIND} ?3)"
         );
-        let kept = int(RIGHTS_CHANGES_MAX + 1);
-        self.tx.execute(&sql, params![media_type, id, kept]).map(drop)
+        self.tx.run(&sql, params![media_type, id, RIGHTS_CHANGES_MAX + 1])
     }
 }
 

@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use strum::IntoStaticStr;
 
 use super::item_rights::{self, SET_RIGHTS};
-use super::{ReadTx, WriteTx, damaged, int, optional_time, parse_json, read_key, time};
+use super::{ReadTx, WriteTx, damaged, optional_time, parse_json, read_key, time};
 use crate::runtime::limits::SWEEP_ROWS;
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use metadata::RightsMetadata;
 use model::ItemKey;
 use model::item::{Asset, ItemPresence, PubStatus};
@@ -75,7 +75,7 @@ impl StoredItem {
     }
 
     /// Reads the columns [`StoredItem::columns`].
-    pub(super) fn read(row: &dyn ResultRow, what: &str) -> Result<Self, DbError> {
+    pub(super) fn read(row: &dyn ResultRow, what: &str) -> DbResult<Self> {
         Ok(Self {
             document: row.get("document")?,
             assets: parse_json(what, row.text("assets")?)?,
@@ -89,22 +89,15 @@ impl StoredItem {
 
 impl ReadTx<'_> {
     /// Finds the current version of the item `key`.
-    pub fn find_item(&self, key: &ItemKey) -> Result<Option<StoredItem>, DbError> {
-        let columns = StoredItem::columns();
-        self.tx.find(
-            &format!("SELECT {columns} FROM items WHERE media_type = ?1 AND id = ?2"),
-            params![key.media_type.as_str(), key.id.as_str()],
-            |row| StoredItem::read(row, &format!("item {key}")),
-        )
+    pub fn find_item(&self, key: &ItemKey) -> DbResult<Option<StoredItem>> {
+        Ok(self.find_version(key)?.map(|(_, item)| item))
     }
 
     /// Returns whether the item `key` exists and has files. A withdrawn item counts as absent.
-    pub fn find_held(&self, key: &ItemKey) -> Result<ItemPresence, DbError> {
-        let has_files: Option<i64> = self.tx.find_value(
-            "SELECT CASE assets WHEN '[]' THEN 0 ELSE 1 END FROM items
-             WHERE media_type = ?1 AND id = ?2 AND pubstatus NOT IN ('withheld', 'canceled')",
-            params![key.media_type.as_str(), key.id.as_str()],
-        )?;
+    pub fn find_held(&self, key: &ItemKey) -> DbResult<ItemPresence> {
+        let sql = "SELECT CASE assets WHEN '[]' THEN 0 ELSE 1 END FROM items
+             WHERE media_type = ?1 AND id = ?2 AND pubstatus NOT IN ('withheld', 'canceled')";
+        let has_files: Option<i64> = self.tx.find_value(sql, params![key.media_type, key.id])?;
         Ok(match has_files {
             None => ItemPresence::Absent,
             Some(0) => ItemPresence::Document,
@@ -113,19 +106,14 @@ impl ReadTx<'_> {
     }
 
     /// Lists the numbers of items above `after` and up to `through`, ascending, at most `limit`.
-    pub fn list_item_numbers(
-        &self,
-        after: i64,
-        through: i64,
-        limit: usize,
-    ) -> Result<Vec<i64>, DbError> {
+    pub fn list_item_numbers(&self, after: i64, through: i64, limit: usize) -> DbResult<Vec<i64>> {
         let sql = "SELECT item_id FROM items WHERE item_id > ?1 AND item_id <= ?2
              ORDER BY item_id LIMIT ?3";
-        self.tx.list_values(sql, params![after, through, int(limit)])
+        self.tx.list_values(sql, params![after, through, limit])
     }
 
     /// Counts the items with pictures among the numbers above `after` and up to `through`.
-    pub fn count_items_with_pictures(&self, after: i64, through: i64) -> Result<u64, DbError> {
+    pub fn count_items_with_pictures(&self, after: i64, through: i64) -> DbResult<u64> {
         // Searches the text of the records, because parsing the records of all items would be many times
         // slower.
         let sql = "SELECT count(*) FROM items WHERE item_id > ?1 AND item_id <= ?2
@@ -134,7 +122,7 @@ impl ReadTx<'_> {
     }
 
     /// Finds the item whose current version has the number `doc`, with its files.
-    pub fn files_of_version(&self, doc: i64) -> Result<Option<(ItemKey, Vec<Asset>)>, DbError> {
+    pub fn files_of_version(&self, doc: i64) -> DbResult<Option<(ItemKey, Vec<Asset>)>> {
         let sql = "SELECT media_type, id, assets FROM items WHERE item_id = ?1";
         self.tx.find(sql, params![doc], |row| {
             let key = read_key(row)?;
@@ -149,15 +137,14 @@ impl WriteTx<'_> {
     ///
     /// The version gets the number of the log row and replaces the previous version. A withdrawn item is
     /// removed from the collections that contain it.
-    pub fn write_item(&self, item: &NewItem) -> Result<ItemWriteOutcome, DbError> {
-        let media_type = item.key.media_type.as_str();
-        let id = item.key.id.as_str();
+    pub fn write_item(&self, item: &NewItem) -> DbResult<ItemWriteOutcome> {
+        let ItemKey { media_type, id } = &item.key;
         let what = format!("item {}", item.key);
-        let existing: Option<(i64, String)> = self.tx.find(
-            "SELECT item_id, assets FROM items WHERE media_type = ?1 AND id = ?2",
-            params![media_type, id],
-            |row| Ok((row.get("item_id")?, row.get("assets")?)),
-        )?;
+        let sql = "SELECT item_id, assets FROM items WHERE media_type = ?1 AND id = ?2";
+        let existing: Option<(i64, String)> =
+            self.tx.find(sql, params![media_type, id], |row| {
+                Ok((row.get("item_id")?, row.get("assets")?))
+            })?;
         let (written, change) = match existing {
             Some(_) => (ItemWriteOutcome::Replaced, "replaced"),
             None => (ItemWriteOutcome::Created, "created"),
@@ -167,34 +154,32 @@ impl WriteTx<'_> {
             Some(assets) => serde_json::to_string(assets).map_err(|why| damaged(&what, &why))?,
             None => existing.map_or_else(|| "[]".to_owned(), |(_, assets)| assets),
         };
-        let stored_ms = item.stored.as_millisecond();
         // The log row comes first, because its number becomes the number of the version.
-        let doc: i64 = self.tx.load_value(
+        let sql =
             "INSERT INTO item_log (media_type, id, change, at_ms, previous_seq, newly_indexed)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING seq",
-            params![media_type, id, change, stored_ms, previous, item.is_newly_indexed],
-        )?;
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING seq";
+        let values = params![media_type, id, change, item.stored, previous, item.is_newly_indexed];
+        let doc: i64 = self.tx.load_value(sql, values)?;
         // While the previous version still exists, because collections record its headline.
         if let Some(previous) = previous {
             self.update_collections(item)?;
-            self.tx.execute("DELETE FROM items WHERE item_id = ?1", params![previous])?;
+            self.tx.run("DELETE FROM items WHERE item_id = ?1", params![previous])?;
         }
-        self.tx.execute(
-            "INSERT INTO items (item_id, media_type, id, document, assets, pubstatus,
+        let sql = "INSERT INTO items (item_id, media_type, id, document, assets, pubstatus,
                  order_ms, embargoed_ms, stored_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-            params![
-                doc,
-                media_type,
-                id,
-                item.document,
-                assets,
-                item.pub_status.as_str(),
-                item.order_time.as_millisecond(),
-                item.embargoed.map(Timestamp::as_millisecond),
-                stored_ms,
-            ],
-        )?;
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+        let values = params![
+            doc,
+            media_type,
+            id,
+            item.document,
+            assets,
+            item.pub_status,
+            item.order_time,
+            item.embargoed,
+            item.stored,
+        ];
+        self.tx.run(sql, values)?;
         // Searches of this process wait until the index contains this row.
         self.item_row.set(doc);
         Ok(written)
@@ -202,26 +187,23 @@ impl WriteTx<'_> {
 
     /// Removes rows of the item log written before `before`, at most [`SWEEP_ROWS`], but never the newest row
     /// or rows that have not been matched with notifications. Returns the number of removed rows.
-    pub fn sweep_item_log(&self, before: Timestamp) -> Result<usize, DbError> {
+    pub fn sweep_item_log(&self, before: Timestamp) -> DbResult<usize> {
         let before = before.as_millisecond();
         let mut last: Option<i64> = None;
         // The newest row stays, because followers detect lost rows by the end of the log. `streams` is a
         // counter, not a position in it.
-        self.tx.each(
-            "SELECT seq, at_ms FROM item_log
+        let sql = "SELECT seq, at_ms FROM item_log
              WHERE seq < (SELECT max(seq) FROM item_log)
              AND seq <= (SELECT min(seq) FROM cursors WHERE name <> 'streams')
-             ORDER BY seq LIMIT ?1",
-            params![int(SWEEP_ROWS)],
-            |row| {
-                if row.get::<i64>("at_ms")? >= before {
-                    // Rows are removed from the front only: the index needs a log without gaps.
-                    return Ok(ControlFlow::Break(()));
-                }
-                last = Some(row.get("seq")?);
-                Ok(ControlFlow::Continue(()))
-            },
-        )?;
+             ORDER BY seq LIMIT ?1";
+        self.tx.each_until(sql, params![SWEEP_ROWS], |row| {
+            if row.get::<i64>("at_ms")? >= before {
+                // Rows are removed from the front only: the index needs a log without gaps.
+                return Ok(ControlFlow::Break(()));
+            }
+            last = Some(row.get("seq")?);
+            Ok(ControlFlow::Continue(()))
+        })?;
         let Some(last) = last else { return Ok(0) };
         self.tx.execute("DELETE FROM item_log WHERE seq <= ?1", params![last])
     }

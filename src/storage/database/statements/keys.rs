@@ -2,14 +2,14 @@
 
 use jiff::Timestamp;
 
-use super::{ALL_BEHIND, ReadTx, WriteTx, import::NewApiKey, int, operator::ListedKey};
+use super::{ALL_BEHIND, ReadTx, WriteTx, import::NewApiKey, operator::ListedKey};
 use crate::storage::database::engine::params;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::account::UserId;
 
 impl ReadTx<'_> {
     /// Lists the keys of a user that are not revoked, in the order of their numbers.
-    pub fn list_live_keys(&self, user_name: &str) -> Result<Vec<ListedKey>, DbError> {
+    pub fn list_live_keys(&self, user_name: &str) -> DbResult<Vec<ListedKey>> {
         let mut keys = self.list_stored_keys(Some(user_name))?;
         keys.retain(|key| key.revoked.is_none());
         Ok(keys)
@@ -28,33 +28,32 @@ impl WriteTx<'_> {
         new: &NewApiKey,
         max: usize,
         now: Timestamp,
-    ) -> Result<Option<ListedKey>, DbError> {
+    ) -> DbResult<Option<ListedKey>> {
         if self.as_read().list_live_keys(&new.user_name)?.len() >= max {
             return Ok(None);
         }
         self.put_key(new, now)?;
-        let hash = new.key_hash.to_string();
         // `put_key` writes keys of the operator, so the mark follows.
         let sql = "UPDATE api_keys SET made_by_user = TRUE WHERE key_hash = ?1";
-        self.tx.execute(sql, params![hash])?;
+        self.tx.run(sql, params![new.key_hash])?;
         let sql = format!(
             "DELETE FROM api_keys WHERE key_id IN
                  (SELECT key_id FROM api_keys JOIN users USING (user_id)
                   WHERE user_name = ?1 AND made_by_user AND revoked_ms IS NOT NULL
                   ORDER BY key_id DESC {ALL_BEHIND} ?2)"
         );
-        self.tx.execute(&sql, params![new.user_name, int(max)])?;
+        self.tx.run(&sql, params![new.user_name, max])?;
         let id = self.as_read().find_key_number(&new.key_hash)?;
         let keys = self.as_read().list_live_keys(&new.user_name)?;
         Ok(keys.into_iter().find(|key| Some(key.id) == id))
     }
 
     /// Revokes a key of a user for good. Returns `false` if the user has no such key.
-    pub fn revoke_own_key(&self, user: UserId, id: i64, now: Timestamp) -> Result<bool, DbError> {
+    pub fn revoke_own_key(&self, user: UserId, id: i64, now: Timestamp) -> DbResult<bool> {
         let sql = "SELECT key_id FROM api_keys
              WHERE key_id = ?1 AND user_id = ?2 AND revoked_ms IS NULL";
         // A key of a different user is reported like a missing one.
-        if !self.tx.exists(sql, params![id, user.0])? {
+        if !self.tx.exists(sql, params![id, user])? {
             return Ok(false);
         }
         self.revoke_key(id, now)

@@ -68,8 +68,8 @@ use std::{fmt::Display, str::FromStr};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
-use super::engine::ResultRow;
-use super::error::{DbError, damaged};
+use super::engine::{ResultRow, params};
+use super::error::{DbResult, damaged};
 use super::transactions::{ClaimTx, ReadTx, WriteTx};
 use model::{ItemKey, account::AgreementId, shorten};
 
@@ -81,17 +81,17 @@ const ALL_BEHIND: &str = "LIMIT 9223372036854775807 OFFSET";
 const QUOTED_CHARS_MAX: usize = 100;
 
 /// Converts a time that is stored in milliseconds. `what` names its row in the error.
-pub(in crate::storage::database) fn time(what: &str, ms: i64) -> Result<Timestamp, DbError> {
+pub(in crate::storage::database) fn time(what: &str, ms: i64) -> DbResult<Timestamp> {
     Timestamp::from_millisecond(ms).map_err(|why| damaged(what, &why))
 }
 
 /// Converts a time that is stored in milliseconds, if there is one.
-fn optional_time(what: &str, ms: Option<i64>) -> Result<Option<Timestamp>, DbError> {
+fn optional_time(what: &str, ms: Option<i64>) -> DbResult<Option<Timestamp>> {
     ms.map(|ms| time(what, ms)).transpose()
 }
 
 /// Parses a stored text. `what` names its row in the error, which quotes the text.
-fn parse<T: FromStr<Err: Display>>(what: &str, text: &str) -> Result<T, DbError> {
+fn parse<T: FromStr<Err: Display>>(what: &str, text: &str) -> DbResult<T> {
     T::from_str(text).map_err(|why| {
         let quoted = shorten(text, QUOTED_CHARS_MAX);
         damaged(what, &format!("{quoted:?}: {why}"))
@@ -99,31 +99,44 @@ fn parse<T: FromStr<Err: Display>>(what: &str, text: &str) -> Result<T, DbError>
 }
 
 /// Parses stored JSON. `what` names its row in the error.
-fn parse_json<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, DbError> {
+fn parse_json<T: DeserializeOwned>(what: &str, text: &str) -> DbResult<T> {
     serde_json::from_str(text).map_err(|why| damaged(what, &why))
 }
 
 /// Reads the key of an item from the columns `media_type` and `id`.
-fn read_key(row: &dyn ResultRow) -> Result<ItemKey, DbError> {
+fn read_key(row: &dyn ResultRow) -> DbResult<ItemKey> {
     let key = key_text(row, "id")?;
     // The name is built for the error alone, because long results read a key in every row.
     key.parse().map_err(|why| damaged(format!("item {key}"), &why))
 }
 
 /// Reads the text of an item's key from the column `media_type` and the column `id`.
-fn key_text(row: &dyn ResultRow, id: &str) -> Result<String, DbError> {
+fn key_text(row: &dyn ResultRow, id: &str) -> DbResult<String> {
     Ok(format!("{}/{}", row.text("media_type")?, row.text(id)?))
 }
 
-/// Converts a number of rows to a parameter.
-fn int(number: usize) -> i64 {
-    // A limit above `i64` has no effect.
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
 /// Reads the column `agreements`: numbers concatenated by `string_agg`. Empty if there is no text.
-fn read_agreements(what: &str, row: &dyn ResultRow) -> Result<Vec<AgreementId>, DbError> {
+fn read_agreements(what: &str, row: &dyn ResultRow) -> DbResult<Vec<AgreementId>> {
     let text: Option<String> = row.get("agreements")?;
     let numbers = text.iter().flat_map(|text| text.split(','));
     numbers.map(|number| parse(what, number).map(AgreementId)).collect()
+}
+
+impl WriteTx<'_> {
+    /// Removes the rows of a table whose `time` is before `before`, oldest first, at most `limit`. The column
+    /// `id` identifies a row. Returns their number.
+    fn sweep(
+        &self,
+        table: &str,
+        id: &str,
+        time: &str,
+        before: Timestamp,
+        limit: usize,
+    ) -> DbResult<usize> {
+        let sql = format!(
+            "DELETE FROM {table} WHERE {id} IN
+                 (SELECT {id} FROM {table} WHERE {time} < ?1 ORDER BY {time} LIMIT ?2)"
+        );
+        self.tx.execute(&sql, params![before, limit])
+    }
 }

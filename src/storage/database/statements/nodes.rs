@@ -10,9 +10,9 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{ReadTx, WriteTx, int, optional_time, parse, time};
+use super::{ReadTx, WriteTx, optional_time, parse, time};
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 
 /// A node as other nodes see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub enum IncarnationStart {
     NameTaken,
 }
 
-fn read_node(row: &dyn ResultRow) -> Result<NodeRow, DbError> {
+fn read_node(row: &dyn ResultRow) -> DbResult<NodeRow> {
     let incarnation: String = row.get("incarnation")?;
     let what = format!("node {incarnation}");
     Ok(NodeRow {
@@ -89,7 +89,7 @@ impl<'n> NewNode<'n> {
 
 impl ReadTx<'_> {
     /// Lists the running nodes.
-    pub fn list_nodes(&self) -> Result<Vec<NodeRow>, DbError> {
+    pub fn list_nodes(&self) -> DbResult<Vec<NodeRow>> {
         let sql = "SELECT incarnation, node, role, heartbeat, followed_seq, heartbeat_at_ms,
                  description, faults, figures, figures_ms
              FROM nodes ORDER BY node";
@@ -97,24 +97,21 @@ impl ReadTx<'_> {
     }
 
     /// Lists the leases that are held, each with the incarnation that holds it.
-    pub fn list_leases(&self) -> Result<Vec<(String, Uuid)>, DbError> {
+    pub fn list_leases(&self) -> DbResult<Vec<(String, Uuid)>> {
         self.tx.list("SELECT name, incarnation FROM leases ORDER BY name", params![], |row| {
             Ok((row.get("name")?, parse("a lease", row.text("incarnation")?)?))
         })
     }
 
     /// Returns whether the incarnation has not been ended.
-    pub fn is_alive(&self, incarnation: Uuid) -> Result<bool, DbError> {
-        self.tx
-            .exists("SELECT 1 FROM nodes WHERE incarnation = ?1", params![incarnation.to_string()])
+    pub fn is_alive(&self, incarnation: Uuid) -> DbResult<bool> {
+        self.tx.exists("SELECT 1 FROM nodes WHERE incarnation = ?1", params![incarnation])
     }
-}
 
-impl ReadTx<'_> {
     /// Lists the rows of `state` whose names begin with `prefix`.
-    pub fn list_states(&self, prefix: &str) -> Result<Vec<(String, String)>, DbError> {
+    pub fn list_states(&self, prefix: &str) -> DbResult<Vec<(String, String)>> {
         // `LIKE` would read `_` and `%` in the prefix as wildcards.
-        let length = int(prefix.chars().count());
+        let length = prefix.chars().count();
         let sql = "SELECT name, value FROM state WHERE substr(name, 1, ?2) = ?1 ORDER BY name";
         self.tx.list(sql, params![prefix, length], |row| Ok((row.get("name")?, row.get("value")?)))
     }
@@ -129,30 +126,19 @@ impl WriteTx<'_> {
         new: &NewNode<'_>,
         superseded: &[String],
         now: Timestamp,
-    ) -> Result<IncarnationStart, DbError> {
-        self.tx.execute(
-            "DELETE FROM nodes WHERE incarnation = ?1",
-            params![new.incarnation.to_string()],
-        )?;
+    ) -> DbResult<IncarnationStart> {
+        self.tx.run("DELETE FROM nodes WHERE incarnation = ?1", params![new.incarnation])?;
         for name in superseded {
-            self.tx.execute("DELETE FROM nodes WHERE node = ?1", params![name])?;
+            self.tx.run("DELETE FROM nodes WHERE node = ?1", params![name])?;
         }
         // The unique name decides between two processes that begin at the same time.
-        let written = self.tx.execute(
+        let sql =
             "INSERT INTO nodes (incarnation, node, role, heartbeat, followed_seq, heartbeat_at_ms,
                  description, faults)
-             VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6, ?7) ON CONFLICT (node) DO NOTHING",
-            params![
-                new.incarnation.to_string(),
-                new.node,
-                new.role,
-                new.followed,
-                now.as_millisecond(),
-                new.about,
-                new.faults
-            ],
-        )?;
-        if written == 0 {
+             VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6, ?7) ON CONFLICT (node) DO NOTHING";
+        let NewNode { incarnation, node, role, followed, about, faults } = new;
+        let values = params![incarnation, node, role, followed, now, about, faults];
+        if !self.tx.changes(sql, values)? {
             return Ok(IncarnationStart::NameTaken);
         }
         // The incarnations that were just ended may have had messages and items in flight.
@@ -168,34 +154,24 @@ impl WriteTx<'_> {
         followed: i64,
         faults: &str,
         now: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         // `heartbeat_at_ms` is for diagnosis only, because other nodes time the heartbeat by their own
         // clocks.
         let sql = "UPDATE nodes SET heartbeat = heartbeat + 1, followed_seq = ?2,
                  heartbeat_at_ms = ?3, faults = ?4
              WHERE incarnation = ?1";
-        let values = params![incarnation.to_string(), followed, now.as_millisecond(), faults];
-        Ok(self.tx.execute(sql, values)? > 0)
+        self.tx.changes(sql, params![incarnation, followed, now, faults])
     }
 
     /// Publishes the figures of an incarnation, a JSON object. Does nothing if the incarnation was ended.
-    pub fn write_figures(
-        &self,
-        incarnation: Uuid,
-        figures: &str,
-        now: Timestamp,
-    ) -> Result<(), DbError> {
+    pub fn write_figures(&self, incarnation: Uuid, figures: &str, now: Timestamp) -> DbResult<()> {
         let sql = "UPDATE nodes SET figures = ?2, figures_ms = ?3 WHERE incarnation = ?1";
-        let values = params![incarnation.to_string(), figures, now.as_millisecond()];
-        self.tx.execute(sql, values).map(drop)
+        self.tx.run(sql, params![incarnation, figures, now])
     }
 
     /// Ends an incarnation and releases its claims.
-    pub fn end_incarnation(&self, incarnation: Uuid, now: Timestamp) -> Result<(), DbError> {
-        self.tx.execute(
-            "DELETE FROM nodes WHERE incarnation = ?1",
-            params![incarnation.to_string()],
-        )?;
+    pub fn end_incarnation(&self, incarnation: Uuid, now: Timestamp) -> DbResult<()> {
+        self.tx.run("DELETE FROM nodes WHERE incarnation = ?1", params![incarnation])?;
         self.release_orphaned_claims(now)
     }
 
@@ -205,10 +181,10 @@ impl WriteTx<'_> {
         incarnation: Uuid,
         heartbeat: i64,
         now: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         // Compared once more here, because the node may have written a heartbeat since it was observed.
         let sql = "DELETE FROM nodes WHERE incarnation = ?1 AND heartbeat = ?2";
-        let ended = self.tx.execute(sql, params![incarnation.to_string(), heartbeat])? > 0;
+        let ended = self.tx.changes(sql, params![incarnation, heartbeat])?;
         if ended {
             self.release_orphaned_claims(now)?;
         }
@@ -217,52 +193,46 @@ impl WriteTx<'_> {
 
     /// Releases the claims of ended incarnations: messages wait again and items return to their queues.
     /// Deliveries become due when their claim ends.
-    pub fn release_orphaned_claims(&self, now: Timestamp) -> Result<(), DbError> {
-        self.tx.execute(
-            // Messages in flight without an incarnation came with a migration of the archive.
-            "UPDATE outbox SET state = 'waiting', incarnation = NULL, next_ms = ?1
+    pub fn release_orphaned_claims(&self, now: Timestamp) -> DbResult<()> {
+        // Messages in flight without an incarnation came with a migration of the archive.
+        let sql = "UPDATE outbox SET state = 'waiting', incarnation = NULL, next_ms = ?1
              WHERE state = 'sending' AND (incarnation IS NULL
-                 OR incarnation NOT IN (SELECT incarnation FROM nodes))",
-            params![now.as_millisecond()],
-        )?;
+                 OR incarnation NOT IN (SELECT incarnation FROM nodes))";
+        self.tx.run(sql, params![now])?;
         let orphaned = "SELECT 1 FROM queued_items WHERE incarnation IS NOT NULL
              AND incarnation NOT IN (SELECT incarnation FROM nodes) LIMIT 1";
         if self.tx.exists(orphaned, params![])? {
             // Only if items are released, because a new number wakes the waiting polls.
             let sequence = self.next_stream_sequence()?;
-            self.tx.execute(
-                "UPDATE queued_items SET incarnation = NULL, available_seq = ?1
+            let sql = "UPDATE queued_items SET incarnation = NULL, available_seq = ?1
                  WHERE incarnation IS NOT NULL
-                     AND incarnation NOT IN (SELECT incarnation FROM nodes)",
-                params![sequence],
-            )?;
+                     AND incarnation NOT IN (SELECT incarnation FROM nodes)";
+            self.tx.run(sql, params![sequence])?;
         }
         Ok(())
     }
 
     /// Acquires a free lease for a running incarnation. Returns whether the incarnation holds it now.
-    pub fn take_lease(&self, name: &str, incarnation: Uuid) -> Result<bool, DbError> {
-        self.tx.execute(
-            // Selected from `nodes`, so that an ended incarnation gets no lease.
-            "INSERT INTO leases (name, incarnation) SELECT ?1, incarnation FROM nodes
+    pub fn take_lease(&self, name: &str, incarnation: Uuid) -> DbResult<bool> {
+        // Selected from `nodes`, so that an ended incarnation gets no lease.
+        let sql = "INSERT INTO leases (name, incarnation) SELECT ?1, incarnation FROM nodes
              WHERE incarnation = ?2
-             ON CONFLICT (name) DO NOTHING",
-            params![name, incarnation.to_string()],
-        )?;
+             ON CONFLICT (name) DO NOTHING";
+        self.tx.run(sql, params![name, incarnation])?;
         self.holds_lease(name, incarnation)
     }
 
     /// Returns whether the incarnation holds the lease, and locks the lease until the transaction ends.
-    pub fn holds_lease(&self, name: &str, incarnation: Uuid) -> Result<bool, DbError> {
+    pub fn holds_lease(&self, name: &str, incarnation: Uuid) -> DbResult<bool> {
         // An update without effect, because it locks the row in both engines.
         let sql = "UPDATE leases SET incarnation = incarnation
              WHERE name = ?1 AND incarnation = ?2";
-        Ok(self.tx.execute(sql, params![name, incarnation.to_string()])? > 0)
+        self.tx.changes(sql, params![name, incarnation])
     }
 
     /// Releases a lease if the incarnation holds it.
-    pub fn release_lease(&self, name: &str, incarnation: Uuid) -> Result<(), DbError> {
+    pub fn release_lease(&self, name: &str, incarnation: Uuid) -> DbResult<()> {
         let sql = "DELETE FROM leases WHERE name = ?1 AND incarnation = ?2";
-        self.tx.execute(sql, params![name, incarnation.to_string()]).map(drop)
+        self.tx.run(sql, params![name, incarnation])
     }
 }

@@ -1,14 +1,12 @@
 //! Stores notifications: the saved queries of users, in the order of numbers.
 
-use std::ops::ControlFlow;
-
 use jiff::Timestamp;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::{ReadTx, WriteTx, damaged, int, parse, parse_json, read_agreements};
+use super::{ReadTx, WriteTx, damaged, parse, parse_json, read_agreements};
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::MediaType;
 use model::account::{
     AgreementId, Notification, NotificationKind, NotificationMethod, SavedQuery, UserId,
@@ -48,7 +46,7 @@ const COLUMNS: &str = "number, notification_id, notifications.user_id, media_typ
 /// The word for all media types.
 const ALL: &str = "_all";
 
-fn read_notification(row: &dyn ResultRow) -> Result<Notification, DbError> {
+fn read_notification(row: &dyn ResultRow) -> DbResult<Notification> {
     let number: i64 = row.get("number")?;
     let what = format!("notification {number}");
     let media_type = match row.text("media_type")? {
@@ -85,10 +83,7 @@ fn read_notification(row: &dyn ResultRow) -> Result<Notification, DbError> {
 }
 
 /// Reads the user of a notification from the columns `active`, `roles` and `agreements`.
-fn read_watcher(
-    row: &dyn ResultRow,
-    notification: Notification,
-) -> Result<NotificationWatcher, DbError> {
+fn read_watcher(row: &dyn ResultRow, notification: Notification) -> DbResult<NotificationWatcher> {
     let what = format!("user {}", notification.user.0);
     Ok(NotificationWatcher {
         notification,
@@ -98,13 +93,12 @@ fn read_watcher(
     })
 }
 
-fn json_text(value: &impl Serialize) -> Result<String, DbError> {
+fn json_text(value: &impl Serialize) -> DbResult<String> {
     serde_json::to_string(value).map_err(|why| damaged("notification", &why))
 }
 
 /// Returns the columns that may be changed: media type, title, q, p, agr, tr, email, schedule, timezone.
-fn columns(new: &NewNotification) -> Result<[Option<String>; 9], DbError> {
-    let agr: Vec<i64> = new.question.agr.iter().map(|id| id.0).collect();
+fn columns(new: &NewNotification) -> DbResult<[Option<String>; 9]> {
     let (schedule, timezone) = match &new.method {
         NotificationMethod::ScheduledEmail { schedule, timezone, .. } => {
             (Some(schedule.clone()), Some(timezone.clone()))
@@ -118,7 +112,7 @@ fn columns(new: &NewNotification) -> Result<[Option<String>; 9], DbError> {
         Some(new.title.clone()),
         new.question.q.clone(),
         Some(json_text(&new.question.p)?),
-        Some(json_text(&agr)?),
+        Some(json_text(&new.question.agr)?),
         new.question.tr.clone(),
         new.method.email().map(str::to_owned),
         schedule,
@@ -134,35 +128,32 @@ impl ReadTx<'_> {
         user: UserId,
         media_type: Option<&str>,
         expired: Timestamp,
-    ) -> Result<Vec<Notification>, DbError> {
+    ) -> DbResult<Vec<Notification>> {
         // Only streams have a last use. Other notifications never expire.
-        self.tx.list(
-            &format!(
-                "SELECT {COLUMNS} FROM notifications WHERE user_id = ?1
+        let sql = format!(
+            "SELECT {COLUMNS} FROM notifications WHERE user_id = ?1
                  AND media_type = coalesce(?2, media_type) AND coalesce(active_ms, ?3) >= ?3
                  ORDER BY number"
-            ),
-            params![user.0, media_type, expired.as_millisecond()],
-            read_notification,
-        )
+        );
+        self.tx.list(&sql, params![user, media_type, expired], read_notification)
     }
 
     /// Finds the notification with this id.
-    pub fn find_notification(&self, id: Uuid) -> Result<Option<Notification>, DbError> {
+    pub fn find_notification(&self, id: Uuid) -> DbResult<Option<Notification>> {
         let sql = format!("SELECT {COLUMNS} FROM notifications WHERE notification_id = ?1");
-        self.tx.find(&sql, params![id.to_string()], read_notification)
+        self.tx.find(&sql, params![id], read_notification)
     }
 
     /// Finds the notification with this number.
-    pub fn notification_of_number(&self, number: i64) -> Result<Option<Notification>, DbError> {
+    pub fn notification_of_number(&self, number: i64) -> DbResult<Option<Notification>> {
         let sql = format!("SELECT {COLUMNS} FROM notifications WHERE number = ?1");
         self.tx.find(&sql, params![number], read_notification)
     }
 
     /// Counts the notifications of `user`.
-    pub fn count_notifications(&self, user: UserId) -> Result<usize, DbError> {
+    pub fn count_notifications(&self, user: UserId) -> DbResult<usize> {
         let sql = "SELECT count(*) FROM notifications WHERE user_id = ?1";
-        self.tx.count(sql, params![user.0])
+        self.tx.count(sql, params![user])
     }
 
     /// Calls `each` with the notifications of `of`, with their users.
@@ -170,7 +161,7 @@ impl ReadTx<'_> {
         &self,
         of: WatchersOf,
         mut each: impl FnMut(NotificationWatcher),
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         // Each form uses `?1`, so that all of them have the same parameter.
         let (of, value) = match of {
             WatchersOf::Everybody => ("?1 = 0", 0),
@@ -189,26 +180,26 @@ impl ReadTx<'_> {
                 // One damaged row must not prevent the others from receiving items.
                 Err(cause) => tracing::error!("damaged notification skipped: {cause}"),
             }
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })
     }
 
     /// Lists the numbers of notifications that were written after the row `after` of their log, with the
     /// number of the last row. Some of these notifications may have been removed.
-    pub fn notification_changes(&self, after: i64) -> Result<(i64, Vec<i64>), DbError> {
+    pub fn notification_changes(&self, after: i64) -> DbResult<(i64, Vec<i64>)> {
         let sql = "SELECT seq, number FROM notification_log WHERE seq > ?1 ORDER BY seq";
         let mut last = after;
         let mut numbers = Vec::new();
         self.tx.each(sql, params![after], |row| {
             last = row.get("seq")?;
             numbers.push(row.get("number")?);
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })?;
         Ok((last, numbers))
     }
 
     /// Returns the oldest and the newest row of the log of notifications. Both are 0 if it is empty.
-    pub fn notification_log_ends(&self) -> Result<(i64, i64), DbError> {
+    pub fn notification_log_ends(&self) -> DbResult<(i64, i64)> {
         let sql = "SELECT coalesce(min(seq), 0) AS oldest, coalesce(max(seq), 0) AS newest
              FROM notification_log";
         self.tx.load(sql, params![], |row| Ok((row.get("oldest")?, row.get("newest")?)))
@@ -227,94 +218,57 @@ pub enum WatchersOf {
 
 impl WriteTx<'_> {
     /// Stores a new notification. Returns its number. It matches items that are stored from now on.
-    pub fn insert_notification(
-        &self,
-        new: &NewNotification,
-        now: Timestamp,
-    ) -> Result<i64, DbError> {
+    pub fn insert_notification(&self, new: &NewNotification, now: Timestamp) -> DbResult<i64> {
         let kind = new.method.kind();
         // Only streams expire if no client uses them (contract notifications-10).
-        let active = (kind == NotificationKind::Stream).then(|| now.as_millisecond());
+        let active = (kind == NotificationKind::Stream).then_some(now);
         let [media_type, title, q, p, agr, tr, email, schedule, timezone] = columns(new)?;
         // This statement reads the end of the log, so that only later rows count as later items.
-        self.tx.load_value(
+        let sql =
             "INSERT INTO notifications (notification_id, user_id, type, media_type, title, q,
                  p, agr, tr, email, schedule, timezone, created_ms, after_seq, active_ms,
                  next_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
                  (SELECT coalesce(max(seq), 0) FROM item_log), ?14, ?15)
-             RETURNING number",
-            params![
-                new.id.to_string(),
-                new.user.0,
-                kind.as_str(),
-                media_type,
-                title,
-                q,
-                p,
-                agr,
-                tr,
-                email,
-                schedule,
-                timezone,
-                now.as_millisecond(),
-                active,
-                new.next.map(Timestamp::as_millisecond),
-            ],
-        )
+             RETURNING number";
+        let values = params![
+            new.id, new.user, kind, media_type, title, q, p, agr, tr, email, schedule, timezone,
+            now, active, new.next,
+        ];
+        self.tx.load_value(sql, values)
     }
 
     /// Replaces the content of the notification `new.id` of that user and kind, and restarts the inactivity
     /// period of a stream. Returns whether it exists. Its media type and a due run are preserved.
-    pub fn replace_notification(
-        &self,
-        new: &NewNotification,
-        now: Timestamp,
-    ) -> Result<bool, DbError> {
+    pub fn replace_notification(&self, new: &NewNotification, now: Timestamp) -> DbResult<bool> {
+        let kind = new.method.kind();
         let [_, title, q, p, agr, tr, email, schedule, timezone] = columns(new)?;
         // A due run stays, because the windows of mails must adjoin without gaps (contract notifications-17).
-        let changed = self.tx.execute(
-            "UPDATE notifications SET title = ?1, q = ?2, p = ?3, agr = ?4, tr = ?5,
+        let sql = "UPDATE notifications SET title = ?1, q = ?2, p = ?3, agr = ?4, tr = ?5,
                  email = ?6, schedule = ?7, timezone = ?8,
                  next_ms = CASE WHEN next_ms <= ?10 THEN next_ms ELSE ?9 END,
                  active_ms = CASE WHEN active_ms IS NULL THEN NULL ELSE ?10 END
-             WHERE notification_id = ?11 AND user_id = ?12 AND type = ?13",
-            params![
-                title,
-                q,
-                p,
-                agr,
-                tr,
-                email,
-                schedule,
-                timezone,
-                new.next.map(Timestamp::as_millisecond),
-                now.as_millisecond(),
-                new.id.to_string(),
-                new.user.0,
-                new.method.kind().as_str(),
-            ],
-        )?;
-        Ok(changed > 0)
+             WHERE notification_id = ?11 AND user_id = ?12 AND type = ?13";
+        let values = params![
+            title, q, p, agr, tr, email, schedule, timezone, new.next, now, new.id, new.user,
+            kind,
+        ];
+        self.tx.changes(sql, values)
     }
 
     /// Removes the notification with its queue. Returns whether there was one. With `user`, removes it only
     /// if it belongs to that user.
-    pub fn delete_notification(&self, id: Uuid, user: Option<UserId>) -> Result<bool, DbError> {
-        Ok(self.tx.execute(
-            "DELETE FROM notifications WHERE notification_id = ?1
-             AND user_id = coalesce(?2, user_id)",
-            params![id.to_string(), user.map(|user| user.0)],
-        )? > 0)
+    pub fn delete_notification(&self, id: Uuid, user: Option<UserId>) -> DbResult<bool> {
+        let sql = "DELETE FROM notifications WHERE notification_id = ?1
+             AND user_id = coalesce(?2, user_id)";
+        self.tx.changes(sql, params![id, user])
     }
 
     /// Removes streams that were last used before `expired`, at most `limit`. Returns their number.
-    pub fn sweep_streams(&self, expired: Timestamp, limit: usize) -> Result<usize, DbError> {
-        self.tx.execute(
-            "DELETE FROM notifications WHERE number IN
-                 (SELECT number FROM notifications WHERE active_ms < ?1 LIMIT ?2)",
-            params![expired.as_millisecond(), int(limit)],
-        )
+    pub fn sweep_streams(&self, expired: Timestamp, limit: usize) -> DbResult<usize> {
+        let sql = "DELETE FROM notifications WHERE number IN
+                 (SELECT number FROM notifications WHERE active_ms < ?1 LIMIT ?2)";
+        self.tx.execute(sql, params![expired, limit])
     }
 
     /// Sets the last use of every stream that had not expired at `last_alive`, the end of the last run of the
@@ -324,26 +278,21 @@ impl WriteTx<'_> {
         last_alive: Timestamp,
         expiry_ms: i64,
         now: Timestamp,
-    ) -> Result<(), DbError> {
-        self.tx.execute(
-            "UPDATE notifications SET active_ms = ?1 WHERE active_ms + ?2 >= ?3",
-            params![now.as_millisecond(), expiry_ms, last_alive.as_millisecond()],
-        )?;
-        Ok(())
+    ) -> DbResult<()> {
+        let sql = "UPDATE notifications SET active_ms = ?1 WHERE active_ms + ?2 >= ?3";
+        self.tx.run(sql, params![now, expiry_ms, last_alive])
     }
 
     /// Sets the last use of streams to `now` if it is in the future.
-    pub fn clamp_stream_use(&self, now: Timestamp) -> Result<(), DbError> {
+    pub fn clamp_stream_use(&self, now: Timestamp) -> DbResult<()> {
         // A clock that ran ahead has dated them, and they would outlive their expiry.
         let sql = "UPDATE notifications SET active_ms = ?1 WHERE active_ms > ?1";
-        self.tx.execute(sql, params![now.as_millisecond()])?;
-        Ok(())
+        self.tx.run(sql, params![now])
     }
 
     /// Removes rows of the notifications' log before `seq`, which every running process has read.
-    pub fn sweep_notification_log(&self, seq: i64) -> Result<(), DbError> {
+    pub fn sweep_notification_log(&self, seq: i64) -> DbResult<()> {
         let sql = "DELETE FROM notification_log WHERE seq < ?1";
-        self.tx.execute(sql, params![seq])?;
-        Ok(())
+        self.tx.run(sql, params![seq])
     }
 }

@@ -5,11 +5,11 @@ use jiff::Timestamp;
 use super::{
     ReadTx, WriteTx,
     accounts::{USER_COLUMNS, read_user},
-    int, optional_time, parse_json, read_agreements, time,
+    optional_time, parse_json, read_agreements, time,
 };
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{ResultRow, ToParam, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ContentHash;
 use model::account::{AgreementId, OAuthClient, User, UserId};
 
@@ -45,7 +45,7 @@ pub(super) const CLIENT_COLUMNS: &str =
     "client_id, name, secret, redirect_uris, grants, active, scopes_enforced, access_token_s";
 
 /// Reads the columns [`CLIENT_COLUMNS`].
-pub(super) fn read_client(row: &dyn ResultRow) -> Result<OAuthClient, DbError> {
+pub(super) fn read_client(row: &dyn ResultRow) -> DbResult<OAuthClient> {
     let client_id: String = row.get("client_id")?;
     let what = format!("client {client_id}");
     Ok(OAuthClient {
@@ -62,25 +62,19 @@ pub(super) fn read_client(row: &dyn ResultRow) -> Result<OAuthClient, DbError> {
 
 impl ReadTx<'_> {
     /// Finds the client, active or not, with the hash of its secret.
-    pub fn find_stored_client(&self, client_id: &str) -> Result<Option<OAuthClient>, DbError> {
-        self.tx.find(
-            &format!("SELECT {CLIENT_COLUMNS} FROM clients WHERE client_id = ?1"),
-            params![client_id],
-            read_client,
-        )
+    pub fn find_client(&self, client_id: &str) -> DbResult<Option<OAuthClient>> {
+        let sql = format!("SELECT {CLIENT_COLUMNS} FROM clients WHERE client_id = ?1");
+        self.tx.find(&sql, params![client_id], read_client)
     }
 
     /// Lists all clients in the order of their ids.
-    pub fn list_stored_clients(&self) -> Result<Vec<OAuthClient>, DbError> {
-        self.tx.list(
-            &format!("SELECT {CLIENT_COLUMNS} FROM clients ORDER BY client_id"),
-            params![],
-            read_client,
-        )
+    pub fn list_stored_clients(&self) -> DbResult<Vec<OAuthClient>> {
+        let sql = format!("SELECT {CLIENT_COLUMNS} FROM clients ORDER BY client_id");
+        self.tx.list(&sql, params![], read_client)
     }
 
     /// Lists all users in the order of their numbers.
-    pub fn list_stored_users(&self) -> Result<Vec<ListedUser>, DbError> {
+    pub fn list_stored_users(&self) -> DbResult<Vec<ListedUser>> {
         let sql = format!(
             "SELECT {USER_COLUMNS}, password IS NOT NULL AS has_password,
                  (SELECT string_agg(CAST(agreement_id AS TEXT), ',' ORDER BY agreement_id)
@@ -95,33 +89,28 @@ impl ReadTx<'_> {
     }
 
     /// Lists all API keys, or the keys of one user, in the order of their numbers.
-    pub fn list_stored_keys(&self, user_name: Option<&str>) -> Result<Vec<ListedKey>, DbError> {
-        self.tx.list(
-            "SELECT key_id, user_name, name, api_keys.created_ms, revoked_ms, last_used_ms
+    pub fn list_stored_keys(&self, user_name: Option<&str>) -> DbResult<Vec<ListedKey>> {
+        let sql = "SELECT key_id, user_name, name, api_keys.created_ms, revoked_ms, last_used_ms
              FROM api_keys JOIN users USING (user_id)
-             WHERE user_name = coalesce(?1, user_name) ORDER BY key_id",
-            params![user_name],
-            |row| {
-                let id: i64 = row.get("key_id")?;
-                let what = format!("API key {id}");
-                Ok(ListedKey {
-                    id,
-                    user_name: row.get("user_name")?,
-                    name: row.get("name")?,
-                    created: time(&what, row.get("created_ms")?)?,
-                    revoked: optional_time(&what, row.get("revoked_ms")?)?,
-                    used: optional_time(&what, row.get("last_used_ms")?)?,
-                })
-            },
-        )
+             WHERE user_name = coalesce(?1, user_name) ORDER BY key_id";
+        self.tx.list(sql, params![user_name], |row| {
+            let id: i64 = row.get("key_id")?;
+            let what = format!("API key {id}");
+            Ok(ListedKey {
+                id,
+                user_name: row.get("user_name")?,
+                name: row.get("name")?,
+                created: time(&what, row.get("created_ms")?)?,
+                revoked: optional_time(&what, row.get("revoked_ms")?)?,
+                used: optional_time(&what, row.get("last_used_ms")?)?,
+            })
+        })
     }
 
     /// Finds the number of the API key with that hash, revoked or not.
-    pub fn find_key_number(&self, key: &ContentHash) -> Result<Option<i64>, DbError> {
-        self.tx.find_value(
-            "SELECT key_id FROM api_keys WHERE key_hash = ?1",
-            params![key.to_string()],
-        )
+    pub fn find_key_number(&self, key: &ContentHash) -> DbResult<Option<i64>> {
+        let sql = "SELECT key_id FROM api_keys WHERE key_hash = ?1";
+        self.tx.find_value(sql, params![key])
     }
 }
 
@@ -133,7 +122,7 @@ impl WriteTx<'_> {
         user_name: &str,
         active: bool,
         now: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         let Some((user, _)) = self.as_read().find_user_by_name(user_name)? else {
             return Ok(false);
         };
@@ -141,10 +130,8 @@ impl WriteTx<'_> {
         if user.active == active {
             return Ok(true);
         }
-        self.tx.execute(
-            "UPDATE users SET active = ?2 WHERE user_id = ?1",
-            params![user.id.0, active],
-        )?;
+        let sql = "UPDATE users SET active = ?2 WHERE user_id = ?1";
+        self.tx.run(sql, params![user.id, active])?;
         // Reactivation must not restore earlier sessions and tokens.
         if !active {
             self.end_logins(user.id, now)?;
@@ -160,14 +147,12 @@ impl WriteTx<'_> {
         user_name: &str,
         hash: &str,
         now: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         let Some((user, _)) = self.as_read().find_user_by_name(user_name)? else {
             return Ok(false);
         };
-        self.tx.execute(
-            "UPDATE users SET password = ?2 WHERE user_id = ?1",
-            params![user.id.0, hash],
-        )?;
+        let sql = "UPDATE users SET password = ?2 WHERE user_id = ?1";
+        self.tx.run(sql, params![user.id, hash])?;
         // Sessions and tokens may belong to someone who knew the old password (contract login-18).
         self.end_logins(user.id, now)?;
         self.log_account_change(AccountChange::User(user.id), now)?;
@@ -180,38 +165,36 @@ impl WriteTx<'_> {
         user_name: &str,
         roles: &[String],
         now: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         let Some((user, _)) = self.as_read().find_user_by_name(user_name)? else {
             return Ok(false);
         };
-        let roles = serde_json::Value::from(roles.to_vec()).to_string();
-        self.tx.execute(
-            "UPDATE users SET roles = ?2 WHERE user_id = ?1",
-            params![user.id.0, roles],
-        )?;
+        let roles = serde_json::Value::from(roles).to_string();
+        let sql = "UPDATE users SET roles = ?2 WHERE user_id = ?1";
+        self.tx.run(sql, params![user.id, roles])?;
         self.log_account_change(AccountChange::User(user.id), now)?;
         Ok(true)
     }
 
     /// Ends every session of a user and revokes all credentials that clients received on its behalf.
-    pub fn end_logins(&self, user: UserId, now: Timestamp) -> Result<(), DbError> {
+    pub fn end_logins(&self, user: UserId, now: Timestamp) -> DbResult<()> {
         // Before the deletions below, which remove the hashes that the log names.
         self.log_ended(
             "SELECT session_hash FROM sessions WHERE user_id = ?1",
-            user.0,
+            user,
             AccountChange::Session,
             now,
         )?;
         self.log_ended(
             "SELECT token_hash FROM access_tokens JOIN families USING (family_id)
              WHERE user_id = ?1",
-            user.0,
+            user,
             AccountChange::Token,
             now,
         )?;
-        self.tx.execute("DELETE FROM sessions WHERE user_id = ?1", params![user.0])?;
+        self.tx.run("DELETE FROM sessions WHERE user_id = ?1", params![user])?;
         // Codes and tokens are removed with their families by foreign keys.
-        self.tx.execute("DELETE FROM families WHERE user_id = ?1", params![user.0]).map(drop)
+        self.tx.run("DELETE FROM families WHERE user_id = ?1", params![user])
     }
 
     /// Logs the end of the credentials that `sql` lists by hash. Beyond a limit, logs
@@ -222,10 +205,10 @@ impl WriteTx<'_> {
         owner: impl ToParam,
         change: fn(ContentHash) -> AccountChange,
         now: Timestamp,
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         let sql = format!("{sql} LIMIT ?2");
         // One more than the limit shows whether there are too many.
-        let limit = int(ENDED_TOKENS_LOGGED_MAX + 1);
+        let limit = ENDED_TOKENS_LOGGED_MAX + 1;
         let hashes: Vec<String> = self.tx.list_values(&sql, params![owner, limit])?;
         // Beyond the limit, one row that clears all caches costs less than a row per token.
         if hashes.len() > ENDED_TOKENS_LOGGED_MAX {
@@ -246,7 +229,7 @@ impl WriteTx<'_> {
         client_id: &str,
         active: bool,
         now: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         let sql = "UPDATE clients SET active = ?2 WHERE client_id = ?1";
         if self.tx.execute(sql, params![client_id, active])? == 0 {
             return Ok(false);
@@ -263,19 +246,19 @@ impl WriteTx<'_> {
 
     /// Sets the secret of a client, by its argon2id hash. Returns `false` if the client does not exist or is
     /// public.
-    pub fn set_client_secret(&self, client_id: &str, hash: &str) -> Result<bool, DbError> {
+    pub fn set_client_secret(&self, client_id: &str, hash: &str) -> DbResult<bool> {
         let sql = "UPDATE clients SET secret = ?2 WHERE client_id = ?1 AND secret IS NOT NULL";
-        Ok(self.tx.execute(sql, params![client_id, hash])? > 0)
+        self.tx.changes(sql, params![client_id, hash])
     }
 
     /// Revokes an API key for good. Returns `false` if it does not exist.
-    pub fn revoke_key(&self, id: i64, now: Timestamp) -> Result<bool, DbError> {
-        let hash =
-            self.tx.find_value("SELECT key_hash FROM api_keys WHERE key_id = ?1", params![id])?;
-        let Some(hash): Option<String> = hash else { return Ok(false) };
+    pub fn revoke_key(&self, id: i64, now: Timestamp) -> DbResult<bool> {
+        let sql = "SELECT key_hash FROM api_keys WHERE key_id = ?1";
+        let hash: Option<String> = self.tx.find_value(sql, params![id])?;
+        let Some(hash) = hash else { return Ok(false) };
         // The time of the first revocation stays.
         let sql = "UPDATE api_keys SET revoked_ms = ?2 WHERE key_id = ?1 AND revoked_ms IS NULL";
-        if self.tx.execute(sql, params![id, now.as_millisecond()])? > 0 {
+        if self.tx.changes(sql, params![id, now])? {
             let change = hash.parse().map_or(AccountChange::Everything, AccountChange::Key);
             self.log_account_change(change, now)?;
         }

@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::accounts::read_product;
-use super::{ReadTx, WriteTx, damaged, int, key_text, optional_time, parse, parse_json, time};
+use super::{ReadTx, WriteTx, damaged, key_text, optional_time, parse, parse_json, time};
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use api::orders::ORDERS_LISTED_MAX;
 use model::ItemKey;
 use model::account::{
@@ -68,7 +68,7 @@ pub struct UsageReport {
     pub until: Timestamp,
 }
 
-fn write_json<T: Serialize>(what: &str, value: &T) -> Result<String, DbError> {
+fn write_json<T: Serialize>(what: &str, value: &T) -> DbResult<String> {
     serde_json::to_string(value).map_err(|why| damaged(what, &why))
 }
 
@@ -79,7 +79,7 @@ const ORDER_COLUMNS: &str = "order_id, organization_id, user_id, media_type, ite
      (SELECT approver FROM agreements \
          WHERE agreements.agreement_id = orders.agreement_id) AS approver";
 
-fn read_order(row: &dyn ResultRow) -> Result<Order, DbError> {
+fn read_order(row: &dyn ResultRow) -> DbResult<Order> {
     let id: OrderId = row.get("order_id")?;
     let what = format!("order {id}");
     let mut agreement: OrderAgreement = parse_json(&what, row.text("agreement")?)?;
@@ -118,14 +118,13 @@ impl ReadTx<'_> {
         item: &ItemKey,
         agreement: AgreementId,
         now: Timestamp,
-    ) -> Result<Option<LiveOrder>, DbError> {
+    ) -> DbResult<Option<LiveOrder>> {
         let sql = "SELECT downloadable_until_ms, approved FROM orders
              WHERE organization_id = ?1 AND media_type = ?2 AND item_id = ?3
                  AND agreement_id = ?4 AND downloadable_until_ms > ?5
              ORDER BY downloadable_until_ms DESC LIMIT 1";
-        let media_type = item.media_type.as_str();
-        let id = item.id.as_str();
-        let values = params![organization.0, media_type, id, agreement.0, now.as_millisecond()];
+        let ItemKey { media_type, id } = item;
+        let values = params![organization, media_type, id, agreement, now];
         self.tx.find(sql, values, |row| {
             let what = format!("order of {item}");
             Ok(LiveOrder {
@@ -143,25 +142,21 @@ impl ReadTx<'_> {
         item: &ItemKey,
         agreement: Option<AgreementId>,
         now: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         let (owner, user, organization) = of.condition();
         let (under, agreement) = match agreement {
             Some(AgreementId(id)) => ("agreement_id = ?6", id),
             None => ("?6 = 0", 0),
         };
-        let media_type = item.media_type.as_str();
-        let id = item.id.as_str();
+        let ItemKey { media_type, id } = item;
         // A manual order delivers only once it is approved (contract purchases-3).
-        let found: Option<i64> = self.tx.find_value(
-            &format!(
-                "SELECT downloadable_until_ms FROM orders
+        let sql = format!(
+            "SELECT downloadable_until_ms FROM orders
                  WHERE {owner} AND organization_id = ?2 AND media_type = ?3 AND item_id = ?4
                      AND downloadable_until_ms > ?5 AND {under} AND (NOT manual OR approved)
                  LIMIT 1"
-            ),
-            params![user, organization, media_type, id, now.as_millisecond(), agreement],
-        )?;
-        Ok(found.is_some())
+        );
+        self.tx.exists(&sql, params![user, organization, media_type, id, now, agreement])
     }
 
     /// Finds the order that permits downloading `item` the longest, under the conditions of
@@ -171,52 +166,43 @@ impl ReadTx<'_> {
         of: OrdersOf,
         item: &ItemKey,
         now: Timestamp,
-    ) -> Result<Option<Order>, DbError> {
+    ) -> DbResult<Option<Order>> {
         let (owner, user, organization) = of.condition();
-        let media_type = item.media_type.as_str();
-        let id = item.id.as_str();
-        self.tx.find(
-            &format!(
-                "SELECT {ORDER_COLUMNS} FROM orders
+        let ItemKey { media_type, id } = item;
+        let sql = format!(
+            "SELECT {ORDER_COLUMNS} FROM orders
                  WHERE {owner} AND organization_id = ?2 AND media_type = ?3 AND item_id = ?4
                      AND downloadable_until_ms > ?5 AND (NOT manual OR approved)
                  ORDER BY downloadable_until_ms DESC LIMIT 1"
-            ),
-            params![user, organization, media_type, id, now.as_millisecond()],
-            read_order,
-        )
+        );
+        self.tx.find(&sql, params![user, organization, media_type, id, now], read_order)
     }
 
     /// Lists the products under which `item` was ordered and can still be reported, as they were at that
     /// time; at most [`ORDERS_LISTED_MAX`].
-    pub fn list_products_to_report(
-        &self,
-        of: OrdersOf,
-        item: &ItemKey,
-    ) -> Result<Vec<Product>, DbError> {
+    pub fn list_products_to_report(&self, of: OrdersOf, item: &ItemKey) -> DbResult<Vec<Product>> {
         let (owner, user, organization) = of.condition();
-        let media_type = item.media_type.as_str();
-        let id = item.id.as_str();
+        let ItemKey { media_type, id } = item;
         let sql = format!(
             "SELECT product FROM orders
              WHERE {owner} AND organization_id = ?2 AND media_type = ?3 AND item_id = ?4
                  AND reported_ms IS NULL
              ORDER BY order_id LIMIT ?5"
         );
-        let values = params![user, organization, media_type, id, int(ORDERS_LISTED_MAX)];
+        let values = params![user, organization, media_type, id, ORDERS_LISTED_MAX];
         let what = format!("order of {item}");
         self.tx.list(&sql, values, |row| parse_json(&what, row.text("product")?))
     }
 
     /// Returns the remaining downloads of the agreement; 0 if it is not prepaid or does not exist.
-    pub fn prepaid_remaining(&self, agreement: AgreementId) -> Result<u32, DbError> {
+    pub fn prepaid_remaining(&self, agreement: AgreementId) -> DbResult<u32> {
         let sql = "SELECT prepaid_remaining FROM agreements WHERE agreement_id = ?1";
-        let found: Option<Option<u32>> = self.tx.find_value(sql, params![agreement.0])?;
+        let found: Option<Option<u32>> = self.tx.find_value(sql, params![agreement])?;
         Ok(found.flatten().unwrap_or(0))
     }
 
     /// Finds the first of `codes` that is the code of a product.
-    pub fn first_known_product(&self, codes: &[String]) -> Result<Option<Product>, DbError> {
+    pub fn first_known_product(&self, codes: &[String]) -> DbResult<Option<Product>> {
         let sql = "SELECT product_id, code, name, description FROM products WHERE code = ?1";
         for code in codes {
             let product = self.tx.find(sql, params![code], read_product)?;
@@ -229,7 +215,7 @@ impl ReadTx<'_> {
 
     /// Lists the licences of the products with these codes, in the order of the codes and then in the order
     /// in which they were added.
-    pub fn list_licenses_of_products(&self, codes: &[String]) -> Result<Vec<License>, DbError> {
+    pub fn list_licenses_of_products(&self, codes: &[String]) -> DbResult<Vec<License>> {
         let sql = "SELECT product_id, code, name, products.description,
                  uuid, period, volume, price, licenses.description AS license_description
              FROM licenses JOIN products USING (product_id)
@@ -248,22 +234,19 @@ impl ReadTx<'_> {
         status: OrderStatus,
         start: usize,
         size: usize,
-    ) -> Result<Vec<Order>, DbError> {
+    ) -> DbResult<Vec<Order>> {
         let (owner, user, organization) = of.condition();
         let status = match status {
             OrderStatus::Reported => "AND reported_ms IS NOT NULL",
             OrderStatus::Unreported => "AND reported_ms IS NULL",
             OrderStatus::All => "",
         };
-        self.tx.list(
-            &format!(
-                "SELECT {ORDER_COLUMNS} FROM orders
+        let sql = format!(
+            "SELECT {ORDER_COLUMNS} FROM orders
                  WHERE {owner} AND organization_id = ?2 {status}
                  ORDER BY order_id DESC LIMIT ?3 OFFSET ?4"
-            ),
-            params![user, organization, int(size), int(start)],
-            read_order,
-        )
+        );
+        self.tx.list(&sql, params![user, organization, size, start], read_order)
     }
 
     /// Lists the `size` newest orders of `item` by the organization, newest first. Omits refused orders.
@@ -272,32 +255,25 @@ impl ReadTx<'_> {
         organization: OrganizationId,
         item: &ItemKey,
         size: usize,
-    ) -> Result<Vec<Order>, DbError> {
-        let media_type = item.media_type.as_str();
-        let id = item.id.as_str();
-        self.tx.list(
-            &format!(
-                "SELECT {ORDER_COLUMNS} FROM orders
+    ) -> DbResult<Vec<Order>> {
+        let ItemKey { media_type, id } = item;
+        let sql = format!(
+            "SELECT {ORDER_COLUMNS} FROM orders
                  WHERE organization_id = ?1 AND media_type = ?2 AND item_id = ?3
                      AND (NOT manual OR approved IS NULL OR approved)
                  ORDER BY order_id DESC LIMIT ?4"
-            ),
-            params![organization.0, media_type, id, int(size)],
-            read_order,
-        )
+        );
+        self.tx.list(&sql, params![organization, media_type, id, size], read_order)
     }
 
     /// Finds the order with that number.
-    pub fn find_order(&self, id: OrderId) -> Result<Option<Order>, DbError> {
-        self.tx.find(
-            &format!("SELECT {ORDER_COLUMNS} FROM orders WHERE order_id = ?1"),
-            params![id.0],
-            read_order,
-        )
+    pub fn find_order(&self, id: OrderId) -> DbResult<Option<Order>> {
+        let sql = format!("SELECT {ORDER_COLUMNS} FROM orders WHERE order_id = ?1");
+        self.tx.find(&sql, params![id], read_order)
     }
 }
 
-fn read_license(row: &dyn ResultRow) -> Result<License, DbError> {
+fn read_license(row: &dyn ResultRow) -> DbResult<License> {
     let uuid: String = row.get("uuid")?;
     let what = format!("licence {uuid}");
     let period: Option<String> = row.get("period")?;
@@ -316,56 +292,53 @@ fn read_license(row: &dyn ResultRow) -> Result<License, DbError> {
 
 impl WriteTx<'_> {
     /// Stores a new order and returns its number. The number in `order` is ignored.
-    pub fn insert_order(&self, order: &Order) -> Result<OrderId, DbError> {
+    pub fn insert_order(&self, order: &Order) -> DbResult<OrderId> {
         let what = format!("order of {}", order.item);
         let license = order.license.as_ref();
         let license = license.map(|license| write_json(&what, license)).transpose()?;
-        self.tx.load_value(
+        let sql =
             "INSERT INTO orders (organization_id, user_id, agreement_id, media_type, item_id,
                  headline, byline, source, agreement, product, license, created_ms,
                  downloadable_until_ms, reporting_deadline_ms, reported_ms, approved, manual,
                  invoice_text)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
                  ?17, ?18)
-             RETURNING order_id",
-            params![
-                order.organization.0,
-                order.user.0,
-                order.agreement.id.0,
-                order.item.media_type.as_str(),
-                order.item.id.as_str(),
-                order.headline,
-                order.byline,
-                order.source,
-                write_json(&what, &order.agreement)?,
-                write_json(&what, &order.product)?,
-                license,
-                order.created.as_millisecond(),
-                order.downloadable_until.as_millisecond(),
-                order.reporting_deadline.map(Timestamp::as_millisecond),
-                order.reported.map(Timestamp::as_millisecond),
-                order.approved,
-                order.manual,
-                order.invoice_text,
-            ],
-        )
+             RETURNING order_id";
+        let values = params![
+            order.organization,
+            order.user,
+            order.agreement.id,
+            order.item.media_type,
+            order.item.id,
+            order.headline,
+            order.byline,
+            order.source,
+            write_json(&what, &order.agreement)?,
+            write_json(&what, &order.product)?,
+            license,
+            order.created,
+            order.downloadable_until,
+            order.reporting_deadline,
+            order.reported,
+            order.approved,
+            order.manual,
+            order.invoice_text,
+        ];
+        self.tx.load_value(sql, values)
     }
 
     /// Deducts one download from a prepaid agreement and logs the change of its users' accounts. Returns
     /// `false` if none is left.
-    pub fn take_prepaid(&self, agreement: AgreementId, now: Timestamp) -> Result<bool, DbError> {
+    pub fn take_prepaid(&self, agreement: AgreementId, now: Timestamp) -> DbResult<bool> {
         // The condition prevents concurrent downloads from going below zero (contract purchases-5).
-        let updated = self.tx.execute(
-            "UPDATE agreements SET prepaid_remaining = prepaid_remaining - 1
-             WHERE agreement_id = ?1 AND prepaid_remaining > 0",
-            params![agreement.0],
-        )?;
-        if updated == 0 {
+        let sql = "UPDATE agreements SET prepaid_remaining = prepaid_remaining - 1
+             WHERE agreement_id = ?1 AND prepaid_remaining > 0";
+        if !self.tx.changes(sql, params![agreement])? {
             return Ok(false);
         }
         // Caches hold the remaining downloads with the account of each user of the agreement.
         let sql = "SELECT user_id FROM user_agreements WHERE agreement_id = ?1";
-        let users: Vec<UserId> = self.tx.list_values(sql, params![agreement.0])?;
+        let users: Vec<UserId> = self.tx.list_values(sql, params![agreement])?;
         // Beyond the limit, one row that clears all caches costs less than a row per user.
         if users.len() > USERS_LOGGED_MAX {
             self.log_account_change(AccountChange::Everything, now)?;
@@ -380,13 +353,12 @@ impl WriteTx<'_> {
     /// Reports an order. The download period of an order that needed approval, if it is the newest of its
     /// item, begins with the approval: the customer does not pay for the time of waiting. Returns `false` if
     /// the order was reported before or does not exist.
-    pub fn report_order(&self, id: OrderId, report: &UsageReport) -> Result<bool, DbError> {
+    pub fn report_order(&self, id: OrderId, report: &UsageReport) -> DbResult<bool> {
         let what = format!("order {id}");
         let license = report.license.as_ref();
         let license = license.map(|license| write_json(&what, license)).transpose()?;
         // Of two concurrent reports, only one changes the row (contract purchases-14).
-        let changed = self.tx.execute(
-            "UPDATE orders AS this SET approved = ?2, license = ?3, invoice_text = ?4,
+        let sql = "UPDATE orders AS this SET approved = ?2, license = ?3, invoice_text = ?4,
                  reported_ms = ?5, downloadable_until_ms = CASE
                      WHEN ?2 AND manual AND downloadable_until_ms < ?6 AND NOT EXISTS (
                          SELECT 1 FROM orders AS later
@@ -397,16 +369,8 @@ impl WriteTx<'_> {
                              AND later.order_id > this.order_id)
                      THEN ?6
                      ELSE downloadable_until_ms END
-             WHERE order_id = ?1 AND reported_ms IS NULL",
-            params![
-                id.0,
-                report.approved,
-                license,
-                report.invoice_text,
-                report.at.as_millisecond(),
-                report.until.as_millisecond()
-            ],
-        )?;
-        Ok(changed == 1)
+             WHERE order_id = ?1 AND reported_ms IS NULL";
+        let UsageReport { approved, invoice_text, at, until, .. } = report;
+        self.tx.changes(sql, params![id, approved, license, invoice_text, at, until])
     }
 }

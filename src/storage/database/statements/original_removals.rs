@@ -5,8 +5,7 @@
 //! they differ, it checks that its originals still exist.
 
 use super::{ReadTx, WriteTx};
-use crate::storage::database::engine::params;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 
 /// The name of the row in the table `state`.
 const REMOVAL: &str = "removal of originals";
@@ -28,35 +27,27 @@ impl OriginalRemovals {
 
 impl ReadTx<'_> {
     /// Returns the state of the removals of originals.
-    pub fn original_removals(&self) -> Result<OriginalRemovals, DbError> {
-        let sql = "SELECT value FROM state WHERE name = ?1";
-        Ok(OriginalRemovals(self.tx.find_value(sql, params![REMOVAL])?))
+    pub fn original_removals(&self) -> DbResult<OriginalRemovals> {
+        self.find_state(REMOVAL).map(OriginalRemovals)
     }
 }
 
 impl WriteTx<'_> {
     /// Announces a removal with the unique id `id`. Originals are removed only in a later transaction in
     /// which [`WriteTx::may_remove_originals`] is true and which ends with [`WriteTx::end_removal`].
-    pub fn begin_removal(&self, id: &str) -> Result<(), DbError> {
-        self.set_removal(&format!("{IN_PROGRESS}{id}"))
+    pub fn begin_removal(&self, id: &str) -> DbResult<()> {
+        self.write_state(REMOVAL, &format!("{IN_PROGRESS}{id}"))
     }
 
     /// Returns whether the removal with this id is announced, and no other removal has ended since.
-    pub fn may_remove_originals(&self, id: &str) -> Result<bool, DbError> {
+    pub fn may_remove_originals(&self, id: &str) -> DbResult<bool> {
         let OriginalRemovals(now) = self.as_read().original_removals()?;
         Ok(now == Some(format!("{IN_PROGRESS}{id}")))
     }
 
     /// Ends the removal with this id.
-    pub fn end_removal(&self, id: &str) -> Result<(), DbError> {
-        self.set_removal(id)
-    }
-
-    fn set_removal(&self, value: &str) -> Result<(), DbError> {
-        self.tx.execute("DELETE FROM state WHERE name = ?1", params![REMOVAL])?;
-        let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)";
-        self.tx.execute(sql, params![REMOVAL, value])?;
-        Ok(())
+    pub fn end_removal(&self, id: &str) -> DbResult<()> {
+        self.write_state(REMOVAL, id)
     }
 }
 

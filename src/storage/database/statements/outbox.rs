@@ -8,14 +8,12 @@
 //! state: a dropped message is removed in any state, a parked one is never claimed, and the messages of an
 //! incarnation are released after its row is removed, which no claim of it outlasts.
 
-use std::ops::ControlFlow;
-
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{ClaimTx, ReadTx, WriteTx, damaged, int, optional_time, parse, parse_json, time};
-use crate::storage::database::engine::{EngineTransaction, ResultRow, RowLock, params};
-use crate::storage::database::error::DbError;
+use super::{ClaimTx, ReadTx, WriteTx, damaged, optional_time, parse, parse_json, time};
+use crate::storage::database::engine::{EngineTransaction, Params, ResultRow, RowLock, params};
+use crate::storage::database::error::{DbError, DbResult};
 use model::account::{MessageContent, MessageState, MessageTransport, OutboxMessage, UserId};
 
 /// Messages of one transport that a sweep for lost claims releases at a time. One claim takes no more than are
@@ -27,7 +25,10 @@ const NO_NOTIFICATION: i64 = 0;
 const COLUMNS: &str = "message_id, number, user_id, content, state, attempts, next_ms, error, \
      created_ms, queued_ms";
 
-fn read_message(row: &dyn ResultRow) -> Result<OutboxMessage, DbError> {
+/// Removes the message `?1`, if the incarnation `?2` holds it.
+const REMOVE_HELD: &str = "DELETE FROM outbox WHERE message_id = ?1 AND incarnation = ?2";
+
+fn read_message(row: &dyn ResultRow) -> DbResult<OutboxMessage> {
     let id: String = row.get("message_id")?;
     let what = format!("message {id}");
     let attempts: i64 = row.get("attempts")?;
@@ -133,22 +134,12 @@ impl ReadTx<'_> {
         &self,
         state: Option<MessageState>,
         limit: usize,
-    ) -> Result<Vec<OutboxMessage>, DbError> {
+    ) -> DbResult<Vec<OutboxMessage>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM outbox WHERE state = coalesce(?1, state)
              ORDER BY message_id LIMIT ?2"
         );
-        let values = params![state.map(MessageState::as_str), int(limit)];
-        let mut found = Vec::new();
-        self.tx.each(&sql, values, |row| {
-            match read_message(row) {
-                Ok(message) => found.push(message),
-                // The operator must see the other rows.
-                Err(cause) => tracing::error!("outbox: damaged message skipped: {cause}"),
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(found)
+        list_readable(self.tx, &sql, params![state, limit], read_message)
     }
 
     /// Lists `size` messages in a state, or in any, after the `start` newest ones, newest first. Skips
@@ -158,35 +149,27 @@ impl ReadTx<'_> {
         state: Option<MessageState>,
         start: usize,
         size: usize,
-    ) -> Result<Vec<ListedMessage>, DbError> {
+    ) -> DbResult<Vec<ListedMessage>> {
         let sql = format!(
             "SELECT {COLUMNS}, transport,
                  (SELECT user_name FROM users WHERE users.user_id = outbox.user_id) AS user_name
              FROM outbox WHERE state = coalesce(?1, state)
              ORDER BY message_id DESC LIMIT ?2 OFFSET ?3"
         );
-        let values = params![state.map(MessageState::as_str), int(size), int(start)];
-        let mut found = Vec::new();
-        self.tx.each(&sql, values, |row| {
-            match read_message(row) {
-                Ok(message) => found.push(ListedMessage {
-                    message,
-                    transport: row.get("transport")?,
-                    user_name: row.get("user_name")?,
-                }),
-                // The operator must see the other rows.
-                Err(cause) => tracing::error!("outbox: damaged message skipped: {cause}"),
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(found)
+        list_readable(self.tx, &sql, params![state, size, start], |row| {
+            Ok(ListedMessage {
+                message: read_message(row)?,
+                transport: row.get("transport")?,
+                user_name: row.get("user_name")?,
+            })
+        })
     }
 
     /// Counts the waiting and the parked messages of a transport.
-    pub fn count_messages(&self, transport: MessageTransport) -> Result<OutboxCount, DbError> {
+    pub fn count_messages(&self, transport: MessageTransport) -> DbResult<OutboxCount> {
         let sql = "SELECT count(*) AS messages, count(next_ms) AS waiting FROM outbox
              WHERE transport = ?1";
-        self.tx.load(sql, params![transport.as_str()], |row| {
+        self.tx.load(sql, params![transport], |row| {
             let messages: u64 = row.get("messages")?;
             let waiting: u64 = row.get("waiting")?;
             Ok(OutboxCount { waiting, parked: messages.saturating_sub(waiting) })
@@ -194,10 +177,10 @@ impl ReadTx<'_> {
     }
 
     /// Returns the time at which the next waiting message of a transport is due.
-    pub fn next_message(&self, transport: MessageTransport) -> Result<Option<Timestamp>, DbError> {
+    pub fn next_message(&self, transport: MessageTransport) -> DbResult<Option<Timestamp>> {
         let sql = "SELECT min(next_ms) FROM outbox
              WHERE transport = ?1 AND next_ms IS NOT NULL AND state = 'waiting'";
-        optional_time("outbox", self.tx.load_value(sql, params![transport.as_str()])?)
+        optional_time("outbox", self.tx.load_value(sql, params![transport])?)
     }
 }
 
@@ -205,12 +188,7 @@ impl WriteTx<'_> {
     /// Stores a message, unless `max` messages of its user already wait for the transport. Returns whether
     /// there was space. A waiting message with the same content makes it redundant, unless that one is just
     /// being claimed, because its content may have been read already.
-    pub fn insert_message(
-        &self,
-        new: &NewMessage,
-        max: usize,
-        now: Timestamp,
-    ) -> Result<bool, DbError> {
+    pub fn insert_message(&self, new: &NewMessage, max: usize, now: Timestamp) -> DbResult<bool> {
         let NewMessage { id, transport, number, user, content } = new;
         let content = serde_json::to_string(content)
             .map_err(|why| damaged(format!("message {id}"), &why))?;
@@ -219,27 +197,16 @@ impl WriteTx<'_> {
              AND next_ms IS NOT NULL AND state = 'waiting' AND content = ?4 LIMIT 1 {}",
             self.tx.lock_clause(RowLock::UpdateSkipLocked)
         );
-        if self.tx.exists(&duplicate, params![user.0, transport.as_str(), number, content])? {
+        if self.tx.exists(&duplicate, params![user, transport, number, content])? {
             return Ok(true);
         }
         // The subquery counts no further than `max`, for any number of waiting messages.
-        let written = self.tx.execute(
-            "INSERT INTO outbox (message_id, transport, number, user_id, content, state, attempts,
-                 next_ms, created_ms, queued_ms, updated_ms)
+        let sql = "INSERT INTO outbox (message_id, transport, number, user_id, content, state,
+                 attempts, next_ms, created_ms, queued_ms, updated_ms)
              SELECT ?1, ?2, ?3, ?4, ?5, 'waiting', 0, ?6, ?6, ?6, ?6
              WHERE ?7 > (SELECT count(*) FROM (SELECT 1 FROM outbox
-                 WHERE user_id = ?4 AND transport = ?2 AND next_ms IS NOT NULL LIMIT ?7) AS waiting)",
-            params![
-                id.to_string(),
-                transport.as_str(),
-                number,
-                user.0,
-                content,
-                now.as_millisecond(),
-                int(max),
-            ],
-        )?;
-        Ok(written > 0)
+                 WHERE user_id = ?4 AND transport = ?2 AND next_ms IS NOT NULL LIMIT ?7) AS waiting)";
+        self.tx.changes(sql, params![id, transport, number, user, content, now, max])
     }
 
     /// Records the outcome of an attempt. Returns `false` if the incarnation no longer holds the message.
@@ -248,47 +215,39 @@ impl WriteTx<'_> {
         id: Uuid,
         outcome: &MessageOutcome,
         by: ClaimedBy,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         end(self.tx, &id.to_string(), outcome, by)
     }
 
     /// Queues parked messages again, one or all. Returns their number.
-    pub fn retry_messages(&self, id: Option<Uuid>, now: Timestamp) -> Result<usize, DbError> {
-        self.tx.execute(
-            // `queued_ms` restarts the period in which the message is retried.
+    pub fn retry_messages(&self, id: Option<Uuid>, now: Timestamp) -> DbResult<usize> {
+        // `queued_ms` restarts the period in which the message is retried.
+        let sql =
             "UPDATE outbox SET state = 'waiting', attempts = 0, next_ms = ?1, queued_ms = ?1,
                  updated_ms = ?1
-             WHERE state = 'parked' AND message_id = coalesce(?2, message_id)",
-            params![now.as_millisecond(), id.map(|id| id.to_string())],
-        )
+             WHERE state = 'parked' AND message_id = coalesce(?2, message_id)";
+        self.tx.execute(sql, params![now, id])
     }
 
     /// Removes one message in any state, or all parked ones. Returns their number.
-    pub fn drop_messages(&self, id: Option<Uuid>) -> Result<usize, DbError> {
-        self.tx.execute(
-            "DELETE FROM outbox WHERE message_id = ?1 OR (?1 IS NULL AND state = 'parked')",
-            params![id.map(|id| id.to_string())],
-        )
+    pub fn drop_messages(&self, id: Option<Uuid>) -> DbResult<usize> {
+        let sql = "DELETE FROM outbox WHERE message_id = ?1 OR (?1 IS NULL AND state = 'parked')";
+        self.tx.execute(sql, params![id])
     }
 
     /// Removes the oldest parked messages, and retains the `max` newest.
-    pub fn trim_messages(&self, max: usize) -> Result<(), DbError> {
-        self.tx.execute(
-            "DELETE FROM outbox WHERE next_ms IS NULL AND updated_ms <=
+    pub fn trim_messages(&self, max: usize) -> DbResult<()> {
+        let sql = "DELETE FROM outbox WHERE next_ms IS NULL AND updated_ms <=
                  (SELECT updated_ms FROM outbox WHERE next_ms IS NULL
-                  ORDER BY updated_ms DESC LIMIT 1 OFFSET ?1)",
-            params![int(max)],
-        )?;
-        Ok(())
+                  ORDER BY updated_ms DESC LIMIT 1 OFFSET ?1)";
+        self.tx.run(sql, params![max])
     }
 
     /// Removes messages that were parked before `before`, at most `limit`. Returns their number.
-    pub fn sweep_messages(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
-        self.tx.execute(
-            "DELETE FROM outbox WHERE message_id IN (SELECT message_id FROM outbox
-             WHERE next_ms IS NULL AND updated_ms < ?1 LIMIT ?2)",
-            params![before.as_millisecond(), int(limit)],
-        )
+    pub fn sweep_messages(&self, before: Timestamp, limit: usize) -> DbResult<usize> {
+        let sql = "DELETE FROM outbox WHERE message_id IN (SELECT message_id FROM outbox
+             WHERE next_ms IS NULL AND updated_ms < ?1 LIMIT ?2)";
+        self.tx.execute(sql, params![before, limit])
     }
 }
 
@@ -300,7 +259,7 @@ impl ClaimTx<'_> {
         transport: MessageTransport,
         limit: usize,
         by: ClaimedBy,
-    ) -> Result<Vec<OutboxMessage>, DbError> {
+    ) -> DbResult<Vec<OutboxMessage>> {
         let ClaimedBy { incarnation, now } = by;
         // Locks the incarnation first. Its end then waits for this claim, or it has ended and can claim
         // nothing.
@@ -317,8 +276,7 @@ impl ClaimTx<'_> {
              RETURNING {COLUMNS}",
             self.tx.lock_clause(RowLock::UpdateSkipLocked)
         );
-        let values =
-            params![incarnation.to_string(), now.as_millisecond(), transport.as_str(), int(limit)];
+        let values = params![incarnation, now, transport, limit];
         let mut claimed = Vec::new();
         let mut unreadable = Vec::new();
         self.tx.each(&sql, values, |row| {
@@ -330,7 +288,7 @@ impl ClaimTx<'_> {
                     unreadable.push((id, cause.to_string()));
                 }
             }
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })?;
         for (id, error) in unreadable {
             end(self.tx, &id, &MessageOutcome::Parked { error }, by)?;
@@ -349,7 +307,7 @@ impl ClaimTx<'_> {
         transport: MessageTransport,
         sending: &[Uuid],
         by: ClaimedBy,
-    ) -> Result<usize, DbError> {
+    ) -> DbResult<usize> {
         if !self.lock_incarnation(by.incarnation, RowLock::Update)? {
             // The incarnation has ended, which released its messages.
             return Ok(0);
@@ -359,8 +317,8 @@ impl ClaimTx<'_> {
              ORDER BY message_id LIMIT ?3";
         // The list includes the messages in flight, which must not use up the limit.
         let limit = sending.len().saturating_add(MESSAGES_RELEASED_MAX);
-        let values = params![by.incarnation.to_string(), transport.as_str(), int(limit)];
-        let held: Vec<String> = self.tx.list_values(sql, values)?;
+        let held: Vec<String> =
+            self.tx.list_values(sql, params![by.incarnation, transport, limit])?;
         let sending_ids: Vec<String> = sending.iter().map(Uuid::to_string).collect();
         let lost = held.into_iter().filter(|id| !sending_ids.contains(id));
         let mut released = 0;
@@ -371,11 +329,30 @@ impl ClaimTx<'_> {
     }
 
     /// Returns whether the incarnation is running, and locks its row until the transaction ends.
-    fn lock_incarnation(&self, incarnation: Uuid, lock: RowLock) -> Result<bool, DbError> {
+    fn lock_incarnation(&self, incarnation: Uuid, lock: RowLock) -> DbResult<bool> {
         let sql =
             format!("SELECT 1 FROM nodes WHERE incarnation = ?1 {}", self.tx.lock_clause(lock));
-        self.tx.exists(&sql, params![incarnation.to_string()])
+        self.tx.exists(&sql, params![incarnation])
     }
+}
+
+/// Reads all rows into memory, except damaged ones.
+fn list_readable<T>(
+    tx: &dyn EngineTransaction,
+    sql: &str,
+    params: Params<'_>,
+    read: impl Fn(&dyn ResultRow) -> DbResult<T>,
+) -> DbResult<Vec<T>> {
+    let mut found = Vec::new();
+    tx.each(sql, params, |row| {
+        match read(row) {
+            Ok(message) => found.push(message),
+            // The operator must see the other rows.
+            Err(cause) => tracing::error!("outbox: damaged message skipped: {cause}"),
+        }
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 /// Postpones a message until `at`, or merges its content into a waiting one of the same notification.
@@ -385,8 +362,8 @@ fn postpone(
     at: Timestamp,
     error: &str,
     by: ClaimedBy,
-) -> Result<bool, DbError> {
-    let incarnation = by.incarnation.to_string();
+) -> DbResult<bool> {
+    let ClaimedBy { incarnation, now } = by;
     let sql = format!("SELECT {COLUMNS} FROM outbox WHERE message_id = ?1 AND incarnation = ?2");
     let Some(message) = tx.find(&sql, params![id, incarnation], read_message)? else {
         return Ok(false);
@@ -396,8 +373,8 @@ fn postpone(
         "SELECT {COLUMNS} FROM outbox WHERE user_id = ?1 AND transport = 'mail' AND number = ?2
          AND next_ms > ?3 AND state = 'waiting' AND message_id <> ?4 ORDER BY message_id LIMIT 1"
     );
-    let key = params![message.user.0, message.number, by.now.as_millisecond(), id];
-    let waiting = match tx.find(&waiting, key, read_message) {
+    let values = params![message.user, message.number, now, id];
+    let waiting = match tx.find(&waiting, values, read_message) {
         // A damaged waiting message must not prevent this one from being postponed.
         Err(DbError::Damaged { .. }) => None,
         found => found?,
@@ -410,10 +387,8 @@ fn postpone(
         // A message that was claimed in the meantime is not changed.
         let sql = "UPDATE outbox SET content = ?1, updated_ms = ?2
              WHERE message_id = ?3 AND state = 'waiting'";
-        let values = params![merged, by.now.as_millisecond(), waiting.to_string()];
-        if tx.execute(sql, values)? > 0 {
-            let sql = "DELETE FROM outbox WHERE message_id = ?1 AND incarnation = ?2";
-            return Ok(tx.execute(sql, params![id, incarnation])? > 0);
+        if tx.changes(sql, params![merged, now, waiting])? {
+            return tx.changes(REMOVE_HELD, params![id, incarnation]);
         }
     }
     // The retry period of a message begins when it may be sent.
@@ -421,8 +396,7 @@ fn postpone(
              updated_ms = ?3, incarnation = NULL,
              attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END
          WHERE message_id = ?4 AND incarnation = ?5";
-    let values = params![at.as_millisecond(), error, by.now.as_millisecond(), id, incarnation];
-    Ok(tx.execute(sql, values)? > 0)
+    tx.changes(sql, params![at, error, now, id, incarnation])
 }
 
 fn end(
@@ -430,24 +404,18 @@ fn end(
     id: &str,
     outcome: &MessageOutcome,
     by: ClaimedBy,
-) -> Result<bool, DbError> {
-    let incarnation = by.incarnation.to_string();
-    let now_ms = by.now.as_millisecond();
+) -> DbResult<bool> {
+    let ClaimedBy { incarnation, now } = by;
     let (assignments, next, error) = match outcome {
-        MessageOutcome::Done => {
-            let sql = "DELETE FROM outbox WHERE message_id = ?1 AND incarnation = ?2";
-            return Ok(tx.execute(sql, params![id, incarnation])? > 0);
-        }
-        MessageOutcome::Retry { at, error } => {
-            ("state = 'waiting'", Some(at.as_millisecond()), Some(error.as_str()))
-        }
+        MessageOutcome::Done => return tx.changes(REMOVE_HELD, params![id, incarnation]),
+        MessageOutcome::Retry { at, error } => ("state = 'waiting'", Some(*at), Some(error)),
         MessageOutcome::Postponed { at, error } => return postpone(tx, id, *at, error, by),
-        MessageOutcome::Parked { error } => ("state = 'parked'", None, Some(error.as_str())),
+        MessageOutcome::Parked { error } => ("state = 'parked'", None, Some(error)),
         // Never below zero, which could not be read back as a number of attempts.
         MessageOutcome::Released => (
             "state = 'waiting',
                  attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END",
-            Some(now_ms),
+            Some(now),
             None,
         ),
     };
@@ -455,5 +423,5 @@ fn end(
         "UPDATE outbox SET {assignments}, next_ms = ?1, error = coalesce(?2, error),
              updated_ms = ?3, incarnation = NULL WHERE message_id = ?4 AND incarnation = ?5"
     );
-    Ok(tx.execute(&sql, params![next, error, now_ms, id, incarnation])? > 0)
+    tx.changes(&sql, params![next, error, now, id, incarnation])
 }

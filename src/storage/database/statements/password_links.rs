@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{ALL_BEHIND, ReadTx, WriteTx, int, parse, time};
+use super::{ALL_BEHIND, ReadTx, WriteTx, parse, time};
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::account::{OrganizationId, PasswordLinkKind, UserId};
 
 /// A link by which a user sets a password.
@@ -29,7 +29,7 @@ pub struct PendingUser {
 
 const COLUMNS: &str = "link_id, user_id, kind, created_ms, expires_ms";
 
-fn read_link(row: &dyn ResultRow) -> Result<PasswordLink, DbError> {
+fn read_link(row: &dyn ResultRow) -> DbResult<PasswordLink> {
     let id: String = row.get("link_id")?;
     let what = format!("password link {id}");
     Ok(PasswordLink {
@@ -43,18 +43,10 @@ fn read_link(row: &dyn ResultRow) -> Result<PasswordLink, DbError> {
 
 impl ReadTx<'_> {
     /// Finds the link with this id, unless it has expired.
-    pub fn find_password_link(
-        &self,
-        id: Uuid,
-        now: Timestamp,
-    ) -> Result<Option<PasswordLink>, DbError> {
-        self.tx.find(
-            &format!(
-                "SELECT {COLUMNS} FROM password_links WHERE link_id = ?1 AND expires_ms > ?2"
-            ),
-            params![id.to_string(), now.as_millisecond()],
-            read_link,
-        )
+    pub fn find_password_link(&self, id: Uuid, now: Timestamp) -> DbResult<Option<PasswordLink>> {
+        let sql =
+            format!("SELECT {COLUMNS} FROM password_links WHERE link_id = ?1 AND expires_ms > ?2");
+        self.tx.find(&sql, params![id, now], read_link)
     }
 
     /// Lists the links of a user that have not expired, newest first.
@@ -62,15 +54,12 @@ impl ReadTx<'_> {
         &self,
         user: UserId,
         now: Timestamp,
-    ) -> Result<Vec<PasswordLink>, DbError> {
-        self.tx.list(
-            &format!(
-                "SELECT {COLUMNS} FROM password_links WHERE user_id = ?1 AND expires_ms > ?2
+    ) -> DbResult<Vec<PasswordLink>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM password_links WHERE user_id = ?1 AND expires_ms > ?2
                  ORDER BY created_ms DESC, link_id"
-            ),
-            params![user.0, now.as_millisecond()],
-            read_link,
-        )
+        );
+        self.tx.list(&sql, params![user, now], read_link)
     }
 
     /// Lists the people of an organization without a password, and whether they have an invitation.
@@ -78,73 +67,56 @@ impl ReadTx<'_> {
         &self,
         organization: OrganizationId,
         now: Timestamp,
-    ) -> Result<Vec<PendingUser>, DbError> {
-        self.tx.list(
-            "SELECT user_id, EXISTS (SELECT 1 FROM password_links
+    ) -> DbResult<Vec<PendingUser>> {
+        let sql = "SELECT user_id, EXISTS (SELECT 1 FROM password_links
                  WHERE password_links.user_id = users.user_id AND kind = 'invitation'
                      AND expires_ms > ?2) AS invited
              FROM users WHERE organization_id = ?1 AND password IS NULL AND NOT service_account
-             ORDER BY user_id",
-            params![organization.0, now.as_millisecond()],
-            |row| Ok(PendingUser { id: row.get("user_id")?, invited: row.get("invited")? }),
-        )
+             ORDER BY user_id";
+        self.tx.list(sql, params![organization, now], |row| {
+            Ok(PendingUser { id: row.get("user_id")?, invited: row.get("invited")? })
+        })
     }
 
     /// Returns whether a user has a password.
-    pub fn has_password(&self, user: UserId) -> Result<bool, DbError> {
+    pub fn has_password(&self, user: UserId) -> DbResult<bool> {
         let sql = "SELECT 1 FROM users WHERE user_id = ?1 AND password IS NOT NULL";
-        self.tx.exists(sql, params![user.0])
+        self.tx.exists(sql, params![user])
     }
 
     /// Finds people who may log in, have an e-mail address, and have this user name or e-mail address,
     /// ignoring case. Returns at most `limit`, in the order of their numbers.
-    pub fn find_users_to_reset(&self, text: &str, limit: usize) -> Result<Vec<UserId>, DbError> {
+    pub fn find_users_to_reset(&self, text: &str, limit: usize) -> DbResult<Vec<UserId>> {
         // Service accounts cannot use a link, and a user without an address cannot receive one.
-        self.tx.list_values(
-            "SELECT user_id FROM users
+        let sql = "SELECT user_id FROM users
              WHERE (lower(user_name) = lower(?1) OR lower(email_address) = lower(?1))
                  AND active AND NOT service_account AND email_address IS NOT NULL
-             ORDER BY user_id LIMIT ?2",
-            params![text, int(limit)],
-        )
+             ORDER BY user_id LIMIT ?2";
+        self.tx.list_values(sql, params![text, limit])
     }
 }
 
 impl WriteTx<'_> {
     /// Stores a new link. Removes the user's oldest links beyond `keep`.
-    pub fn write_password_link(&self, link: &PasswordLink, keep: usize) -> Result<(), DbError> {
-        self.tx.execute(
-            &format!("INSERT INTO password_links ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5)"),
-            params![
-                link.id.to_string(),
-                link.user.0,
-                link.kind.as_str(),
-                link.created.as_millisecond(),
-                link.expires.as_millisecond(),
-            ],
-        )?;
+    pub fn write_password_link(&self, link: &PasswordLink, keep: usize) -> DbResult<()> {
+        let sql = format!("INSERT INTO password_links ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5)");
+        self.tx.run(&sql, params![link.id, link.user, link.kind, link.created, link.expires])?;
         let sql = format!(
             // The new link stays, even if a wrong clock dated the earlier ones later.
             "DELETE FROM password_links WHERE link_id IN
                  (SELECT link_id FROM password_links WHERE user_id = ?1
                   ORDER BY link_id = ?2 DESC, created_ms DESC, link_id {ALL_BEHIND} ?3)"
         );
-        self.tx.execute(&sql, params![link.user.0, link.id.to_string(), int(keep)])?;
-        Ok(())
+        self.tx.run(&sql, params![link.user, link.id, keep])
     }
 
     /// Removes every link of a user. Returns their number.
-    pub fn delete_password_links(&self, user: UserId) -> Result<usize, DbError> {
-        self.tx.execute("DELETE FROM password_links WHERE user_id = ?1", params![user.0])
+    pub fn delete_password_links(&self, user: UserId) -> DbResult<usize> {
+        self.tx.execute("DELETE FROM password_links WHERE user_id = ?1", params![user])
     }
 
     /// Removes links that expired before `now`, at most `limit`.
-    pub fn sweep_password_links(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
-        self.tx.execute(
-            "DELETE FROM password_links WHERE link_id IN
-                 (SELECT link_id FROM password_links WHERE expires_ms < ?1
-                  ORDER BY expires_ms LIMIT ?2)",
-            params![now.as_millisecond(), int(limit)],
-        )
+    pub fn sweep_password_links(&self, now: Timestamp, limit: usize) -> DbResult<usize> {
+        self.sweep("password_links", "link_id", "expires_ms", now, limit)
     }
 }

@@ -2,13 +2,11 @@
 //! item log up to which it was read for them. Each endpoint has its own queue, so a slow endpoint delays no
 //! other.
 
-use std::ops::ControlFlow;
-
 use jiff::Timestamp;
 
-use super::{ReadTx, WriteTx, int, key_text, optional_time, time};
+use super::{ReadTx, WriteTx, key_text, optional_time, time};
 use crate::storage::database::engine::params;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ItemKey;
 
 /// Prefix of the cursor up to which the item log was read for an endpoint. The endpoint's name follows.
@@ -42,23 +40,23 @@ fn cursor_name(endpoint: &str) -> String {
 
 impl ReadTx<'_> {
     /// Lists the endpoints, with the row of the item log up to which each has read it for keys.
-    pub fn purging_endpoints(&self) -> Result<Vec<(String, i64)>, DbError> {
+    pub fn purging_endpoints(&self) -> DbResult<Vec<(String, i64)>> {
         let sql = "SELECT name, seq FROM cursors ORDER BY name";
         let mut endpoints = Vec::new();
         self.tx.each(sql, params![], |row| {
             if let Some(endpoint) = row.text("name")?.strip_prefix(CURSOR_PREFIX) {
                 endpoints.push((endpoint.to_owned(), row.get("seq")?));
             }
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })?;
         Ok(endpoints)
     }
 
     /// Returns the row of the item log up to which the endpoint has read it for keys. Returns `None` if there
     /// is no such endpoint.
-    pub fn purged_seq(&self, endpoint: &str) -> Result<Option<i64>, DbError> {
-        self.tx
-            .find_value("SELECT seq FROM cursors WHERE name = ?1", params![cursor_name(endpoint)])
+    pub fn purged_seq(&self, endpoint: &str) -> DbResult<Option<i64>> {
+        let sql = "SELECT seq FROM cursors WHERE name = ?1";
+        self.tx.find_value(sql, params![cursor_name(endpoint)])
     }
 
     /// Lists the keys of the endpoint that are due at `now`, at most `limit`, longest due first.
@@ -67,23 +65,20 @@ impl ReadTx<'_> {
         endpoint: &str,
         now: Timestamp,
         limit: usize,
-    ) -> Result<Vec<PendingPurge>, DbError> {
-        self.tx.list(
-            "SELECT purge_id, key, since_ms FROM purges WHERE endpoint = ?1 AND due_ms <= ?2
-             ORDER BY due_ms, purge_id LIMIT ?3",
-            params![endpoint, now.as_millisecond(), int(limit)],
-            |row| {
-                Ok(PendingPurge {
-                    number: row.get("purge_id")?,
-                    key: row.get("key")?,
-                    since: time("purges", row.get("since_ms")?)?,
-                })
-            },
-        )
+    ) -> DbResult<Vec<PendingPurge>> {
+        let sql = "SELECT purge_id, key, since_ms FROM purges WHERE endpoint = ?1 AND due_ms <= ?2
+             ORDER BY due_ms, purge_id LIMIT ?3";
+        self.tx.list(sql, params![endpoint, now, limit], |row| {
+            Ok(PendingPurge {
+                number: row.get("purge_id")?,
+                key: row.get("key")?,
+                since: time("purges", row.get("since_ms")?)?,
+            })
+        })
     }
 
     /// Returns the backlog of the endpoint at `now`.
-    pub fn purges_waiting(&self, endpoint: &str, now: Timestamp) -> Result<PurgeBacklog, DbError> {
+    pub fn purges_waiting(&self, endpoint: &str, now: Timestamp) -> DbResult<PurgeBacklog> {
         let sql = "SELECT at_ms FROM item_log
              WHERE seq > (SELECT seq FROM cursors WHERE name = ?1) ORDER BY seq LIMIT 1";
         let unread = self.tx.find_value(sql, params![cursor_name(endpoint)])?;
@@ -91,7 +86,7 @@ impl ReadTx<'_> {
         let sql = "SELECT count(*) AS keys, count(CASE WHEN due_ms <= ?2 THEN 1 END) AS due,
                  min(due_ms) AS next_ms
              FROM purges WHERE endpoint = ?1";
-        self.tx.load(sql, params![endpoint, now.as_millisecond()], |row| {
+        self.tx.load(sql, params![endpoint, now], |row| {
             Ok(PurgeBacklog {
                 keys: row.get("keys")?,
                 due: row.get("due")?,
@@ -114,7 +109,7 @@ impl WriteTx<'_> {
         &self,
         endpoints: &[String],
         key: fn(&ItemKey) -> String,
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         let known = self.as_read().purging_endpoints()?;
         let (retained, removed): (Vec<_>, Vec<_>) =
             known.into_iter().partition(|(endpoint, _)| endpoints.contains(endpoint));
@@ -131,10 +126,10 @@ impl WriteTx<'_> {
         for (endpoint, _) in &removed {
             // A cursor that never moves would retain the item log forever.
             let sql = "DELETE FROM cursors WHERE name = ?1";
-            self.tx.execute(sql, params![cursor_name(endpoint)])?;
+            self.tx.run(sql, params![cursor_name(endpoint)])?;
         }
         let sql = "DELETE FROM purges WHERE ?1 || endpoint NOT IN (SELECT name FROM cursors)";
-        self.tx.execute(sql, params![CURSOR_PREFIX])?;
+        self.tx.run(sql, params![CURSOR_PREFIX])?;
         // A key has one row per due time, so duplicates are removed: the refused row of the same time, and
         // all but the newest of several refused ones.
         let sql = "DELETE FROM purges WHERE EXISTS (
@@ -143,47 +138,37 @@ impl WriteTx<'_> {
                      AND ((purges.refusals = 0 AND purges.due_ms = one.since_ms)
                          OR (purges.refusals > 0 AND purges.since_ms = one.since_ms
                              AND purges.purge_id < one.purge_id)))";
-        self.tx.execute(sql, params![])?;
+        self.tx.run(sql, params![])?;
         // Set to unique values first, because engines check uniqueness row by row.
         let sql = "UPDATE purges SET due_ms = -purge_id WHERE refusals > 0";
-        self.tx.execute(sql, params![])?;
+        self.tx.run(sql, params![])?;
         let sql = "UPDATE purges SET due_ms = since_ms, refusals = 0 WHERE refusals > 0";
-        self.tx.execute(sql, params![])?;
-        Ok(())
+        self.tx.run(sql, params![])
     }
 
-    fn take_over(
-        &self,
-        endpoint: &str,
-        seq: i64,
-        removed: &[(String, i64)],
-    ) -> Result<(), DbError> {
+    fn take_over(&self, endpoint: &str, seq: i64, removed: &[(String, i64)]) -> DbResult<()> {
         let sql = "INSERT INTO cursors (name, seq) VALUES (?1, ?2)";
-        self.tx.execute(sql, params![cursor_name(endpoint), seq])?;
+        self.tx.run(sql, params![cursor_name(endpoint), seq])?;
         for (from, _) in removed {
-            self.tx.execute(
-                // Several removed endpoints may have the same key in their backlog.
-                "INSERT INTO purges (endpoint, key, due_ms, since_ms, repeated, refusals)
+            // Several removed endpoints may have the same key in their backlog.
+            let sql = "INSERT INTO purges (endpoint, key, due_ms, since_ms, repeated, refusals)
                  SELECT ?1, key, due_ms, since_ms, repeated, refusals FROM purges
                  WHERE endpoint = ?2 ORDER BY due_ms, purge_id
-                 ON CONFLICT (endpoint, key, due_ms) DO NOTHING",
-                params![endpoint, from],
-            )?;
+                 ON CONFLICT (endpoint, key, due_ms) DO NOTHING";
+            self.tx.run(sql, params![endpoint, from])?;
         }
         Ok(())
     }
 
-    fn begin_purging(&self, endpoint: &str, key: fn(&ItemKey) -> String) -> Result<(), DbError> {
-        self.tx.execute(
-            "INSERT INTO cursors (name, seq) SELECT ?1, coalesce(max(seq), 0) FROM item_log",
-            params![cursor_name(endpoint)],
-        )?;
+    fn begin_purging(&self, endpoint: &str, key: fn(&ItemKey) -> String) -> DbResult<()> {
+        let sql = "INSERT INTO cursors (name, seq) SELECT ?1, coalesce(max(seq), 0) FROM item_log";
+        self.tx.run(sql, params![cursor_name(endpoint)])?;
         let sql = "SELECT media_type, id, until_ms FROM embargoed_items";
         self.tx.each(sql, params![], |row| {
             if let Ok(item) = key_text(row, "id")?.parse() {
                 self.insert_purge(endpoint, &key(&item), row.get("until_ms")?, false)?;
             }
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })
     }
 
@@ -200,7 +185,7 @@ impl WriteTx<'_> {
         limit: usize,
         now: Timestamp,
         key: fn(&ItemKey) -> String,
-    ) -> Result<usize, DbError> {
+    ) -> DbResult<usize> {
         let Some(after) = self.as_read().purged_seq(endpoint)? else { return Ok(0) };
         let sql =
             "SELECT item_log.seq, item_log.media_type, item_log.id, change, at_ms, embargoed_ms
@@ -209,13 +194,11 @@ impl WriteTx<'_> {
              WHERE item_log.seq > ?1 AND item_log.seq <= ?2 ORDER BY item_log.seq LIMIT ?3";
         let mut reached = after;
         let mut count = 0;
-        self.tx.each(sql, params![after, seq, int(limit)], |row| {
+        self.tx.each(sql, params![after, seq, limit], |row| {
             reached = row.get("seq")?;
             count += 1;
             // The row that requests a rebuild of the search index names no item.
-            let Ok(item) = key_text(row, "id")?.parse() else {
-                return Ok(ControlFlow::Continue(()));
-            };
+            let Ok(item) = key_text(row, "id")?.parse() else { return Ok(()) };
             let at: i64 = row.get("at_ms")?;
             let embargoed: Option<i64> = row.get("embargoed_ms")?;
             // A clock that ran ahead must not delay the purge.
@@ -228,15 +211,15 @@ impl WriteTx<'_> {
             if let Some(until) = embargoed.filter(|until| *until > at) {
                 self.insert_purge(endpoint, &key, until, false)?;
             }
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })?;
         let sql = "UPDATE cursors SET seq = ?1 WHERE name = ?2";
-        self.tx.execute(sql, params![reached, cursor_name(endpoint)])?;
+        self.tx.run(sql, params![reached, cursor_name(endpoint)])?;
         Ok(count)
     }
 
     /// Returns whether the key is due by then and will be sent once more after that.
-    fn is_purge_queued(&self, endpoint: &str, key: &str, at_ms: i64) -> Result<bool, DbError> {
+    fn is_purge_queued(&self, endpoint: &str, key: &str, at_ms: i64) -> DbResult<bool> {
         let sql = "SELECT 1 FROM purges
              WHERE endpoint = ?1 AND key = ?2 AND due_ms <= ?3 AND repeated AND refusals = 0";
         self.tx.exists(sql, params![endpoint, key, at_ms])
@@ -244,28 +227,16 @@ impl WriteTx<'_> {
 
     /// Queues a key with a new row number, so that completing a row that is being sent does not remove this
     /// one.
-    fn insert_purge(
-        &self,
-        endpoint: &str,
-        key: &str,
-        due_ms: i64,
-        again: bool,
-    ) -> Result<(), DbError> {
+    fn insert_purge(&self, endpoint: &str, key: &str, due_ms: i64, again: bool) -> DbResult<()> {
         let sql = "DELETE FROM purges WHERE endpoint = ?1 AND key = ?2 AND due_ms = ?3";
-        self.tx.execute(sql, params![endpoint, key, due_ms])?;
+        self.tx.run(sql, params![endpoint, key, due_ms])?;
         let sql = "INSERT INTO purges (endpoint, key, due_ms, since_ms, repeated, refusals)
              VALUES (?1, ?2, ?3, ?3, ?4, 0)";
-        self.tx.execute(sql, params![endpoint, key, due_ms, again])?;
-        Ok(())
+        self.tx.run(sql, params![endpoint, key, due_ms, again])
     }
 
     /// Queues a key, due at `now`, in every endpoint, or in `endpoints` if no server has created any yet.
-    pub fn note_purge(
-        &self,
-        key: &str,
-        endpoints: &[String],
-        now: Timestamp,
-    ) -> Result<(), DbError> {
+    pub fn note_purge(&self, key: &str, endpoints: &[String], now: Timestamp) -> DbResult<()> {
         let known = self.as_read().purging_endpoints()?;
         let known: Vec<String> = known.into_iter().map(|(endpoint, _)| endpoint).collect();
         let endpoints = if known.is_empty() { endpoints } else { &known };
@@ -276,55 +247,45 @@ impl WriteTx<'_> {
 
     /// Removes rows that a CDN has received. If `again` is given, rows of changes are due once more at that
     /// time.
-    pub fn complete_purges(
-        &self,
-        numbers: &[i64],
-        again: Option<Timestamp>,
-    ) -> Result<(), DbError> {
+    pub fn complete_purges(&self, numbers: &[i64], again: Option<Timestamp>) -> DbResult<()> {
         let again = again.map(Timestamp::as_millisecond);
         for number in numbers {
             // With `cdn.purge_again_s = 0` no key is sent twice, so the mark is ignored.
             let sql = "DELETE FROM purges WHERE purge_id = ?1 AND (NOT repeated OR ?2)";
-            self.tx.execute(sql, params![number, again.is_none()])?;
+            self.tx.run(sql, params![number, again.is_none()])?;
             if let Some(again) = again {
                 self.make_room(*number, again)?;
-                self.tx.execute(
+                let sql =
                     "UPDATE purges SET due_ms = ?2, since_ms = ?2, repeated = FALSE, refusals = 0
-                     WHERE purge_id = ?1",
-                    params![number, again],
-                )?;
+                     WHERE purge_id = ?1";
+                self.tx.run(sql, params![number, again])?;
             }
         }
         Ok(())
     }
 
     /// Removes other rows of the key with that due time, because a key has one row per due time.
-    fn make_room(&self, number: i64, due_ms: i64) -> Result<(), DbError> {
+    fn make_room(&self, number: i64, due_ms: i64) -> DbResult<()> {
         let sql = "DELETE FROM purges WHERE purge_id <> ?1 AND due_ms = ?2
              AND (endpoint, key) = (SELECT endpoint, key FROM purges WHERE purge_id = ?1)";
-        self.tx.execute(sql, params![number, due_ms])?;
-        Ok(())
+        self.tx.run(sql, params![number, due_ms])
     }
 
     /// Postpones rows that a CDN refused until `until`.
-    pub fn postpone_purges(&self, numbers: &[i64], until: Timestamp) -> Result<(), DbError> {
+    pub fn postpone_purges(&self, numbers: &[i64], until: Timestamp) -> DbResult<()> {
         let until = until.as_millisecond();
         let sql = "UPDATE purges SET due_ms = ?2, refusals = refusals + 1 WHERE purge_id = ?1";
         for number in numbers {
             self.make_room(*number, until)?;
-            self.tx.execute(sql, params![number, until])?;
+            self.tx.run(sql, params![number, until])?;
         }
         Ok(())
     }
 
     /// Removes keys of the endpoint whose content changed before `before`, because no cache stores it any
     /// longer. Returns their number.
-    pub fn drop_expired_purges(
-        &self,
-        endpoint: &str,
-        before: Timestamp,
-    ) -> Result<usize, DbError> {
+    pub fn drop_expired_purges(&self, endpoint: &str, before: Timestamp) -> DbResult<usize> {
         let sql = "DELETE FROM purges WHERE endpoint = ?1 AND since_ms < ?2";
-        self.tx.execute(sql, params![endpoint, before.as_millisecond()])
+        self.tx.execute(sql, params![endpoint, before])
     }
 }

@@ -3,9 +3,9 @@
 
 use jiff::Timestamp;
 
-use super::{ALL_BEHIND, ReadTx, WriteTx, int, optional_time};
+use super::{ALL_BEHIND, ReadTx, WriteTx, optional_time};
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ContentHash;
 use model::account::UserId;
 
@@ -30,7 +30,7 @@ pub struct MailRecipient {
 const COLUMNS: &str =
     "user_id, address, notified_ms, confirmation_sent_ms, confirmed_ms, refused_ms";
 
-fn read_recipient(row: &dyn ResultRow) -> Result<MailRecipient, DbError> {
+fn read_recipient(row: &dyn ResultRow) -> DbResult<MailRecipient> {
     let user: UserId = row.get("user_id")?;
     let what = format!("a recipient of mails of user {user}");
     Ok(MailRecipient {
@@ -49,23 +49,23 @@ impl ReadTx<'_> {
         &self,
         user: UserId,
         address: &str,
-    ) -> Result<Option<MailRecipient>, DbError> {
+    ) -> DbResult<Option<MailRecipient>> {
         let sql =
             format!("SELECT {COLUMNS} FROM mail_recipients WHERE user_id = ?1 AND address = ?2");
-        self.tx.find(&sql, params![user.0, address], read_recipient)
+        self.tx.find(&sql, params![user, address], read_recipient)
     }
 
     /// Finds the recipient to whom the token with this hash was sent.
     pub fn find_mail_recipient_of_token(
         &self,
         hash: ContentHash,
-    ) -> Result<Option<MailRecipient>, DbError> {
+    ) -> DbResult<Option<MailRecipient>> {
         let sql = format!("SELECT {COLUMNS} FROM mail_recipients WHERE token_hash = ?1");
-        self.tx.find(&sql, params![hash.to_string()], read_recipient)
+        self.tx.find(&sql, params![hash], read_recipient)
     }
 
     /// Returns the number of mails counted for `subject` in an hour.
-    pub fn mails_in_hour(&self, subject: &str, hour: i64) -> Result<usize, DbError> {
+    pub fn mails_in_hour(&self, subject: &str, hour: i64) -> DbResult<usize> {
         let sql = "SELECT mails FROM mail_counts WHERE subject = ?1 AND hour = ?2";
         Ok(self.tx.find_value(sql, params![subject, hour])?.unwrap_or_default())
     }
@@ -73,24 +73,18 @@ impl ReadTx<'_> {
 
 impl WriteTx<'_> {
     /// Counts mails of `subject` in an hour.
-    pub fn count_mails(&self, subject: &str, hour: i64, mails: usize) -> Result<(), DbError> {
-        self.tx.execute(
-            "INSERT INTO mail_counts AS old (subject, hour, mails) VALUES (?1, ?2, ?3)
-             ON CONFLICT (subject, hour) DO UPDATE SET mails = old.mails + excluded.mails",
-            params![subject, hour, int(mails)],
-        )?;
-        Ok(())
+    pub fn count_mails(&self, subject: &str, hour: i64, mails: usize) -> DbResult<()> {
+        let sql = "INSERT INTO mail_counts AS old (subject, hour, mails) VALUES (?1, ?2, ?3)
+             ON CONFLICT (subject, hour) DO UPDATE SET mails = old.mails + excluded.mails";
+        self.tx.run(sql, params![subject, hour, mails])
     }
 
     /// Subtracts mails of `subject` that were counted in an hour and not sent.
-    pub fn uncount_mails(&self, subject: &str, hour: i64, mails: usize) -> Result<(), DbError> {
-        self.tx.execute(
-            // Never below zero, which would permit more mails than the limit.
-            "UPDATE mail_counts SET mails = CASE WHEN mails > ?3 THEN mails - ?3 ELSE 0 END
-             WHERE subject = ?1 AND hour = ?2",
-            params![subject, hour, int(mails)],
-        )?;
-        Ok(())
+    pub fn uncount_mails(&self, subject: &str, hour: i64, mails: usize) -> DbResult<()> {
+        // Never below zero, which would permit more mails than the limit.
+        let sql = "UPDATE mail_counts SET mails = CASE WHEN mails > ?3 THEN mails - ?3 ELSE 0 END
+             WHERE subject = ?1 AND hour = ?2";
+        self.tx.run(sql, params![subject, hour, mails])
     }
 
     /// Sets a new token by which a recipient answers, replacing the previous one.
@@ -100,21 +94,18 @@ impl WriteTx<'_> {
         address: &str,
         hash: ContentHash,
         now: Timestamp,
-    ) -> Result<(), DbError> {
-        self.tx.execute(
-            // The links of earlier mails end, so the recipient counts as not yet informed.
-            "INSERT INTO mail_recipients (user_id, address, token_hash, used_ms)
+    ) -> DbResult<()> {
+        // The links of earlier mails end, so the recipient counts as not yet informed.
+        let sql = "INSERT INTO mail_recipients (user_id, address, token_hash, used_ms)
              VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (user_id, address) DO UPDATE SET token_hash = excluded.token_hash,
-                 notified_ms = NULL, confirmation_sent_ms = NULL, used_ms = excluded.used_ms",
-            params![user.0, address, hash.to_string(), now.as_millisecond()],
-        )?;
-        Ok(())
+                 notified_ms = NULL, confirmation_sent_ms = NULL, used_ms = excluded.used_ms";
+        self.tx.run(sql, params![user, address, hash, now])
     }
 
     /// Removes the recipients of a user beyond `max`, least recently mailed first. Refusals are retained
     /// longest.
-    pub fn trim_mail_recipients(&self, user: UserId, max: usize) -> Result<(), DbError> {
+    pub fn trim_mail_recipients(&self, user: UserId, max: usize) -> DbResult<()> {
         let sql = format!(
             // A removed refusal would permit the user to write to that address again.
             "DELETE FROM mail_recipients WHERE user_id = ?1 AND address IN
@@ -122,8 +113,7 @@ impl WriteTx<'_> {
                   ORDER BY CASE WHEN refused_ms IS NULL THEN 1 ELSE 0 END, used_ms DESC, address
                   {ALL_BEHIND} ?2)"
         );
-        self.tx.execute(&sql, params![user.0, int(max)])?;
-        Ok(())
+        self.tx.run(&sql, params![user, max])
     }
 
     /// Records that a recipient was informed of the user's name, ahead of a mail.
@@ -132,12 +122,10 @@ impl WriteTx<'_> {
         user: UserId,
         address: &str,
         now: Timestamp,
-    ) -> Result<(), DbError> {
-        self.tx.execute(
-            "UPDATE mail_recipients SET notified_ms = ?3 WHERE user_id = ?1 AND address = ?2",
-            params![user.0, address, now.as_millisecond()],
-        )?;
-        Ok(())
+    ) -> DbResult<()> {
+        let sql =
+            "UPDATE mail_recipients SET notified_ms = ?3 WHERE user_id = ?1 AND address = ?2";
+        self.tx.run(sql, params![user, address, now])
     }
 
     /// Records that a recipient was requested to confirm the mails.
@@ -146,13 +134,10 @@ impl WriteTx<'_> {
         user: UserId,
         address: &str,
         now: Timestamp,
-    ) -> Result<(), DbError> {
-        self.tx.execute(
-            "UPDATE mail_recipients SET confirmation_sent_ms = ?3
-             WHERE user_id = ?1 AND address = ?2",
-            params![user.0, address, now.as_millisecond()],
-        )?;
-        Ok(())
+    ) -> DbResult<()> {
+        let sql = "UPDATE mail_recipients SET confirmation_sent_ms = ?3
+             WHERE user_id = ?1 AND address = ?2";
+        self.tx.run(sql, params![user, address, now])
     }
 
     /// Records that a recipient is still being mailed.
@@ -161,12 +146,9 @@ impl WriteTx<'_> {
         user: UserId,
         address: &str,
         now: Timestamp,
-    ) -> Result<(), DbError> {
-        self.tx.execute(
-            "UPDATE mail_recipients SET used_ms = ?3 WHERE user_id = ?1 AND address = ?2",
-            params![user.0, address, now.as_millisecond()],
-        )?;
-        Ok(())
+    ) -> DbResult<()> {
+        let sql = "UPDATE mail_recipients SET used_ms = ?3 WHERE user_id = ?1 AND address = ?2";
+        self.tx.run(sql, params![user, address, now])
     }
 
     /// Records a recipient's answer, which confirms or refuses the mails. Either can be changed later.
@@ -175,7 +157,7 @@ impl WriteTx<'_> {
         hash: ContentHash,
         agrees: bool,
         now: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         let sql = if agrees {
             "UPDATE mail_recipients SET confirmed_ms = ?2, refused_ms = NULL, used_ms = ?2
              WHERE token_hash = ?1"
@@ -183,17 +165,14 @@ impl WriteTx<'_> {
             "UPDATE mail_recipients SET refused_ms = ?2, confirmed_ms = NULL, used_ms = ?2
              WHERE token_hash = ?1"
         };
-        Ok(self.tx.execute(sql, params![hash.to_string(), now.as_millisecond()])? > 0)
+        self.tx.changes(sql, params![hash, now])
     }
 
     /// Makes the waiting mails of a user due now.
-    pub fn retry_mails_now(&self, user: UserId, now: Timestamp) -> Result<(), DbError> {
-        self.tx.execute(
-            "UPDATE outbox SET next_ms = ?2
-             WHERE user_id = ?1 AND transport = 'mail' AND state = 'waiting' AND next_ms > ?2",
-            params![user.0, now.as_millisecond()],
-        )?;
-        Ok(())
+    pub fn retry_mails_now(&self, user: UserId, now: Timestamp) -> DbResult<()> {
+        let sql = "UPDATE outbox SET next_ms = ?2
+             WHERE user_id = ?1 AND transport = 'mail' AND state = 'waiting' AND next_ms > ?2";
+        self.tx.run(sql, params![user, now])
     }
 
     /// Removes counts of hours before `hour`, and recipients that have not been mailed since `unused` and
@@ -203,19 +182,15 @@ impl WriteTx<'_> {
         hour: i64,
         unused: Timestamp,
         limit: usize,
-    ) -> Result<usize, DbError> {
-        let counts = self.tx.execute(
-            "DELETE FROM mail_counts WHERE (subject, hour) IN
-                 (SELECT subject, hour FROM mail_counts WHERE hour < ?1 LIMIT ?2)",
-            params![hour, int(limit)],
-        )?;
+    ) -> DbResult<usize> {
+        let sql = "DELETE FROM mail_counts WHERE (subject, hour) IN
+                 (SELECT subject, hour FROM mail_counts WHERE hour < ?1 LIMIT ?2)";
+        let counts = self.tx.execute(sql, params![hour, limit])?;
         // A refusal is permanent (contract notifications-19).
-        let recipients = self.tx.execute(
-            "DELETE FROM mail_recipients WHERE (user_id, address) IN
+        let sql = "DELETE FROM mail_recipients WHERE (user_id, address) IN
                  (SELECT user_id, address FROM mail_recipients
-                  WHERE used_ms < ?1 AND refused_ms IS NULL LIMIT ?2)",
-            params![unused.as_millisecond(), int(limit)],
-        )?;
+                  WHERE used_ms < ?1 AND refused_ms IS NULL LIMIT ?2)";
+        let recipients = self.tx.execute(sql, params![unused, limit])?;
         Ok(counts + recipients)
     }
 }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::WriteTx;
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ContentHash;
 use model::account::accounts_file::{AgreementEntry, ProductEntry};
 use model::account::{Organization, UserId};
@@ -22,9 +22,9 @@ pub enum RemovedUser {
 impl WriteTx<'_> {
     /// Removes the API key with that hash. Returns `false` if there is none or it is revoked: a revoked key
     /// stays, so that an accounts file cannot reactivate it.
-    pub fn remove_key(&self, hash: &ContentHash, now: Timestamp) -> Result<bool, DbError> {
+    pub fn remove_key(&self, hash: &ContentHash, now: Timestamp) -> DbResult<bool> {
         let sql = "DELETE FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL";
-        let removed = self.tx.execute(sql, params![hash.to_string()])? > 0;
+        let removed = self.tx.changes(sql, params![hash])?;
         if removed {
             self.log_account_change(AccountChange::Key(*hash), now)?;
         }
@@ -32,18 +32,18 @@ impl WriteTx<'_> {
     }
 
     /// Removes a user with everything it owns. A user that orders refer to is disabled for good instead.
-    pub fn remove_user(&self, id: UserId, now: Timestamp) -> Result<RemovedUser, DbError> {
+    pub fn remove_user(&self, id: UserId, now: Timestamp) -> DbResult<RemovedUser> {
         // First, while the rows still name the entries that caches must invalidate.
         self.end_logins(id, now)?;
         let sql = "SELECT 1 FROM orders WHERE user_id = ?1";
-        let removed = if self.tx.exists(sql, params![id.0])? {
+        let removed = if self.tx.exists(sql, params![id])? {
             // An order keeps its buyer, so the row stays.
             let sql = "UPDATE users SET active = FALSE, password = NULL WHERE user_id = ?1";
-            self.tx.execute(sql, params![id.0])?;
-            self.tx.execute("DELETE FROM api_keys WHERE user_id = ?1", params![id.0])?;
+            self.tx.run(sql, params![id])?;
+            self.tx.run("DELETE FROM api_keys WHERE user_id = ?1", params![id])?;
             RemovedUser::Disabled
         } else {
-            self.tx.execute("DELETE FROM users WHERE user_id = ?1", params![id.0])?;
+            self.tx.run("DELETE FROM users WHERE user_id = ?1", params![id])?;
             RemovedUser::Removed
         };
         // Caches must also invalidate the user's keys.
@@ -52,33 +52,26 @@ impl WriteTx<'_> {
     }
 
     /// Removes a client with all its grants. Returns `false` if there is none.
-    pub fn remove_client(&self, client_id: &str, now: Timestamp) -> Result<bool, DbError> {
+    pub fn remove_client(&self, client_id: &str, now: Timestamp) -> DbResult<bool> {
         // Deactivation makes caches invalidate its tokens.
         if !self.set_client_active(client_id, false, now)? {
             return Ok(false);
         }
-        self.tx.execute("DELETE FROM clients WHERE client_id = ?1", params![client_id])?;
+        self.tx.run("DELETE FROM clients WHERE client_id = ?1", params![client_id])?;
         Ok(true)
     }
 
     /// Removes an agreement if it is as stated and neither users nor orders refer to it.
-    pub fn remove_unused_agreement(&self, stated: &AgreementEntry) -> Result<bool, DbError> {
+    pub fn remove_unused_agreement(&self, stated: &AgreementEntry) -> DbResult<bool> {
         // An agreement that was changed since its import belongs to the operator (contract operation-18).
-        let removed = self.tx.execute(
-            "DELETE FROM agreements WHERE agreement_id = ?1 AND organization_id = ?2
+        let sql = "DELETE FROM agreements WHERE agreement_id = ?1 AND organization_id = ?2
                  AND type = ?3 AND name IS NOT DISTINCT FROM ?4
                  AND NOT EXISTS (SELECT 1 FROM user_agreements
                      WHERE user_agreements.agreement_id = agreements.agreement_id)
                  AND NOT EXISTS (SELECT 1 FROM orders
-                     WHERE orders.agreement_id = agreements.agreement_id)",
-            params![
-                stated.id.0,
-                stated.organization.0,
-                stated.kind.as_str(),
-                stated.name.as_deref()
-            ],
-        )?;
-        Ok(removed > 0)
+                     WHERE orders.agreement_id = agreements.agreement_id)";
+        let AgreementEntry { id, organization, kind, name, .. } = stated;
+        self.tx.changes(sql, params![id, organization, kind, name.as_deref()])
     }
 
     /// Removes a product with its licences if it is as stated, no agreement refers to it, and all its
@@ -87,7 +80,7 @@ impl WriteTx<'_> {
         &self,
         stated: &ProductEntry,
         licenses: &[String],
-    ) -> Result<Option<usize>, DbError> {
+    ) -> DbResult<Option<usize>> {
         let sql = "SELECT product_id FROM products WHERE code = ?1
              AND name IS NOT DISTINCT FROM ?2
              AND NOT EXISTS (SELECT 1 FROM agreement_products
@@ -101,30 +94,27 @@ impl WriteTx<'_> {
         if !stored.iter().all(|uuid| licenses.contains(uuid)) {
             return Ok(None);
         }
-        self.tx.execute("DELETE FROM licenses WHERE product_id = ?1", params![id])?;
-        self.tx.execute("DELETE FROM products WHERE product_id = ?1", params![id])?;
+        self.tx.run("DELETE FROM licenses WHERE product_id = ?1", params![id])?;
+        self.tx.run("DELETE FROM products WHERE product_id = ?1", params![id])?;
         Ok(Some(stored.len()))
     }
 
     /// Removes an organization if it is as stated and nothing belongs to it.
-    pub fn remove_unused_organization(&self, stated: &Organization) -> Result<bool, DbError> {
+    pub fn remove_unused_organization(&self, stated: &Organization) -> DbResult<bool> {
         if self.as_read().find_organization(stated.id)?.as_ref() != Some(stated) {
             return Ok(false);
         }
-        let removed = self.tx.execute(
-            "DELETE FROM organizations WHERE organization_id = ?1
+        let sql = "DELETE FROM organizations WHERE organization_id = ?1
                  AND NOT EXISTS (SELECT 1 FROM users WHERE organization_id = ?1)
                  AND NOT EXISTS (SELECT 1 FROM agreements WHERE organization_id = ?1)
                  AND NOT EXISTS (SELECT 1 FROM orders WHERE organization_id = ?1)
                  AND NOT EXISTS (SELECT 1 FROM deliveries WHERE organization_id = ?1)
-                 AND NOT EXISTS (SELECT 1 FROM metadata_templates WHERE organization_id = ?1)",
-            params![stated.id.0],
-        )?;
-        Ok(removed > 0)
+                 AND NOT EXISTS (SELECT 1 FROM metadata_templates WHERE organization_id = ?1)";
+        self.tx.changes(sql, params![stated.id])
     }
 
     /// Removes the row of `state` with that name.
-    pub fn remove_state(&self, name: &str) -> Result<(), DbError> {
-        self.tx.execute("DELETE FROM state WHERE name = ?1", params![name]).map(drop)
+    pub fn remove_state(&self, name: &str) -> DbResult<()> {
+        self.tx.run("DELETE FROM state WHERE name = ?1", params![name])
     }
 }

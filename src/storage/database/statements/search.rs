@@ -1,13 +1,11 @@
 //! Contains the statements that feed the search index: the item log, and the versions of items in it.
 
-use std::ops::ControlFlow;
-
 use jiff::Timestamp;
 
 use super::item_rights::SET_RIGHTS;
-use super::{ReadTx, WriteTx, damaged, int, key_text, read_key};
+use super::{ReadTx, WriteTx, key_text, read_key};
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use crate::storage::database::statements::items::StoredItem;
 use model::ItemKey;
 use model::item::PubStatus;
@@ -24,7 +22,8 @@ pub struct LogPosition {
 /// A version of an item, as search sees it.
 #[derive(Clone, Debug)]
 pub struct IndexedVersion {
-    /// The number of the version, which is the number of the log row that wrote it.
+    /// The number of the version, which is the number of the log row that wrote it. It is below 2^32: even the
+    /// fastest ingest needs years for that many writes.
     pub number: u32,
     pub key: ItemKey,
     /// The text of the document.
@@ -73,32 +72,27 @@ fn version_columns() -> String {
     )
 }
 
-/// Converts a row's number, which is below 2^32: even the fastest ingest needs years for that many writes.
-fn number(what: &str, value: i64) -> Result<u32, DbError> {
-    u32::try_from(value).map_err(|why| damaged(format!("{what} {value}"), &why))
-}
-
 impl ReadTx<'_> {
     /// Returns the id of this archive. It is random and unique, and stays the same if the database is copied,
     /// migrated or restored.
-    pub fn archive_id(&self) -> Result<String, DbError> {
+    pub fn archive_id(&self) -> DbResult<String> {
         self.tx.load_value("SELECT value FROM state WHERE name = ?1", params![ARCHIVE_ID])
     }
 
     /// Counts the items of the archive.
-    pub fn count_items(&self) -> Result<u64, DbError> {
+    pub fn count_items(&self) -> DbResult<u64> {
         self.tx.load_value("SELECT count(*) FROM items", params![])
     }
 
     /// Returns the newest row of the item log.
-    pub fn log_end(&self) -> Result<LogPosition, DbError> {
+    pub fn log_end(&self) -> DbResult<LogPosition> {
         let sql = "SELECT seq, media_type, id, change, at_ms FROM item_log
              ORDER BY seq DESC LIMIT 1";
         Ok(self.tx.find(sql, params![], read_position)?.unwrap_or_default())
     }
 
     /// Returns the number of the oldest row of the item log that still exists; 0 for an empty log.
-    pub fn log_floor(&self) -> Result<i64, DbError> {
+    pub fn log_floor(&self) -> DbResult<i64> {
         self.tx.load_value("SELECT coalesce(min(seq), 0) FROM item_log", params![])
     }
 
@@ -109,17 +103,16 @@ impl ReadTx<'_> {
         &self,
         after: &LogPosition,
         limit: usize,
-    ) -> Result<Option<Vec<IndexChange>>, DbError> {
+    ) -> DbResult<Option<Vec<IndexChange>>> {
         if !self.log_holds(after)? {
             return Ok(None);
         }
         let sql = "SELECT seq, media_type, id, change, at_ms, previous_seq FROM item_log
              WHERE seq > ?1 ORDER BY seq LIMIT ?2";
-        let changes = self.tx.list(sql, params![after.row, int(limit)], |row| {
-            let replaced: Option<i64> = row.get("previous_seq")?;
+        let changes = self.tx.list(sql, params![after.row, limit], |row| {
             Ok(IndexChange {
                 position: read_position(row)?,
-                replaced: replaced.map(|value| number("item_log", value)).transpose()?,
+                replaced: row.get("previous_seq")?,
                 rebuild: row.text("change")? == REINDEX,
             })
         })?;
@@ -129,22 +122,17 @@ impl ReadTx<'_> {
     /// Lists the versions that were replaced after the row `after` of the item log, including withdrawn ones.
     ///
     /// Returns `None` if the log does not contain `after`.
-    pub fn replaced_since(&self, after: &LogPosition) -> Result<Option<Vec<u32>>, DbError> {
+    pub fn replaced_since(&self, after: &LogPosition) -> DbResult<Option<Vec<u32>>> {
         if !self.log_holds(after)? {
             return Ok(None);
         }
         let sql = "SELECT previous_seq FROM item_log WHERE seq > ?1 AND previous_seq IS NOT NULL
              ORDER BY seq";
-        let replaced: Vec<i64> = self.tx.list_values(sql, params![after.row])?;
-        replaced
-            .into_iter()
-            .map(|value| number("item_log", value))
-            .collect::<Result<_, _>>()
-            .map(Some)
+        self.tx.list_values(sql, params![after.row]).map(Some)
     }
 
     /// Returns whether the item log contains every row after `position`, and the same row at `position`.
-    pub fn log_holds(&self, position: &LogPosition) -> Result<bool, DbError> {
+    pub fn log_holds(&self, position: &LogPosition) -> DbResult<bool> {
         if position.row == 0 {
             // From the start, the log is complete only while its first row has not been swept.
             return Ok(self.log_floor()? <= 1);
@@ -161,18 +149,18 @@ impl ReadTx<'_> {
         after: u32,
         last: u32,
         limit: usize,
-    ) -> Result<VersionPage, DbError> {
+    ) -> DbResult<VersionPage> {
         let columns = version_columns();
         let sql = format!(
             "SELECT {columns} FROM items WHERE item_id > ?1 AND item_id <= ?2
              ORDER BY item_id LIMIT ?3"
         );
         let mut page = VersionPage::default();
-        self.tx.each(&sql, params![after, last, int(limit)], |row| {
+        self.tx.each(&sql, params![after, last, limit], |row| {
             // Withdrawn items count as read, because a page without results is not the end.
-            page.reached = Some(number("item", row.get("item_id")?)?);
+            page.reached = Some(row.get("item_id")?);
             page.versions.extend(read_version(row)?);
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })?;
         Ok(page)
     }
@@ -181,26 +169,24 @@ impl ReadTx<'_> {
     /// search may find, in the order of the numbers.
     pub fn each_version(
         &self,
-        mut each: impl FnMut(u32, &str, i64) -> Result<(), DbError>,
-    ) -> Result<(), DbError> {
+        mut each: impl FnMut(u32, &str, i64) -> DbResult<()>,
+    ) -> DbResult<()> {
         let sql = "SELECT item_id, media_type || '/' || id AS key, stored_ms FROM items
              WHERE pubstatus NOT IN ('withheld', 'canceled') ORDER BY item_id";
         self.tx.each(sql, params![], |row| {
             // A damaged key must not end the comparison of all other items.
-            let version = number("item", row.get("item_id")?)?;
-            each(version, &row.lossy("key")?, row.get("stored_ms")?)?;
-            Ok(ControlFlow::Continue(()))
+            each(row.get("item_id")?, &row.lossy("key")?, row.get("stored_ms")?)
         })
     }
 
     /// Finds the version `number`, if it is current and search may find it.
-    pub fn find_version_numbered(&self, number: u32) -> Result<Option<IndexedVersion>, DbError> {
+    pub fn find_version_numbered(&self, number: u32) -> DbResult<Option<IndexedVersion>> {
         let sql = format!("SELECT {} FROM items WHERE item_id = ?1", version_columns());
         Ok(self.tx.find(&sql, params![number], read_version)?.flatten())
     }
 
     /// Finds the item whose current version has the number `number`.
-    pub fn find_numbered(&self, number: u32) -> Result<Option<(ItemKey, StoredItem)>, DbError> {
+    pub fn find_numbered(&self, number: u32) -> DbResult<Option<(ItemKey, StoredItem)>> {
         let columns = StoredItem::columns();
         let sql = format!("SELECT {columns}, media_type, id FROM items WHERE item_id = ?1");
         self.tx.find(&sql, params![number], |row| {
@@ -211,31 +197,28 @@ impl ReadTx<'_> {
     }
 
     /// Returns `_tstamp` in milliseconds and the number of the current version of `key`.
-    pub fn order_position_of(&self, key: &ItemKey) -> Result<Option<(i64, u32)>, DbError> {
+    pub fn order_position_of(&self, key: &ItemKey) -> DbResult<Option<(i64, u32)>> {
         let sql = "SELECT order_ms, item_id FROM items WHERE media_type = ?1 AND id = ?2";
-        let key = params![key.media_type.as_str(), key.id.as_str()];
-        self.tx
-            .find(sql, key, |row| Ok((row.get("order_ms")?, number("item", row.get("item_id")?)?)))
+        let values = params![key.media_type, key.id];
+        self.tx.find(sql, values, |row| Ok((row.get("order_ms")?, row.get("item_id")?)))
     }
 }
 
 impl WriteTx<'_> {
     /// Requests a rebuild of the index by every process that searches. Returns the number of the log row with
     /// the request.
-    pub fn request_reindex(&self, now: Timestamp) -> Result<i64, DbError> {
+    pub fn request_reindex(&self, now: Timestamp) -> DbResult<i64> {
         // A row of the item log, because every process that searches follows it.
-        let row = self.tx.load_value(
-            "INSERT INTO item_log (media_type, id, change, at_ms, newly_indexed)
-             VALUES ('', '', ?1, ?2, FALSE) RETURNING seq",
-            params![REINDEX, now.as_millisecond()],
-        )?;
+        let sql = "INSERT INTO item_log (media_type, id, change, at_ms, newly_indexed)
+             VALUES ('', '', ?1, ?2, FALSE) RETURNING seq";
+        let row = self.tx.load_value(sql, params![REINDEX, now])?;
         self.item_row.set(row);
         Ok(row)
     }
 }
 
 /// Reads the columns `seq, media_type, id, change, at_ms`.
-fn read_position(row: &dyn ResultRow) -> Result<LogPosition, DbError> {
+fn read_position(row: &dyn ResultRow) -> DbResult<LogPosition> {
     let at_ms: i64 = row.get("at_ms")?;
     let digest = format!("{} {} {at_ms}", key_text(row, "id")?, row.text("change")?);
     Ok(LogPosition { row: row.get("seq")?, digest })
@@ -243,14 +226,14 @@ fn read_position(row: &dyn ResultRow) -> Result<LogPosition, DbError> {
 
 /// Reads the columns [`version_columns`]. Returns `None` for a version that search never finds, and for a
 /// damaged row, which must not exclude the others from the index.
-fn read_version(row: &dyn ResultRow) -> Result<Option<IndexedVersion>, DbError> {
+fn read_version(row: &dyn ResultRow) -> DbResult<Option<IndexedVersion>> {
     let key = key_text(row, "id")?;
     let (Ok(key), Ok(status)) = (key.parse(), row.text("pubstatus")?.parse::<PubStatus>()) else {
         tracing::error!("search index: item {key} skipped: its key or status is damaged");
         return Ok(None);
     };
     let version = IndexedVersion {
-        number: number("item", row.get("item_id")?)?,
+        number: row.get("item_id")?,
         key,
         document: row.get("document")?,
         assets: row.get("assets")?,

@@ -7,7 +7,7 @@
 use super::{ReadTx, WriteTx, channels::settings_place, damaged, sessions::signing_key_place};
 use crate::runtime::limits::CHECK_FLAWS_MAX;
 use crate::storage::database::engine::params;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::{DbError, DbResult};
 use crate::storage::database::facts::DatabaseFlaw;
 use crate::storage::secrets::{KeyId, SecretError, sealed_by};
 
@@ -53,21 +53,21 @@ fn state_place(name: &str) -> String {
     format!("state/{name}")
 }
 
-fn text(place: &str, bytes: Vec<u8>) -> Result<String, DbError> {
+fn text(place: &str, bytes: Vec<u8>) -> DbResult<String> {
     String::from_utf8(bytes).map_err(|_| damaged(place, &"it is not text"))
 }
 
 impl ReadTx<'_> {
     /// Returns the id of the key with which secrets are encrypted; `None` while they are stored in plain
     /// text.
-    pub fn secrets_key(&self) -> Result<Option<KeyId>, DbError> {
+    pub fn secrets_key(&self) -> DbResult<Option<KeyId>> {
         let id = self.find_state(CURRENT_KEY)?;
         id.map(|id| id.parse().map_err(|why: SecretError| damaged("state secrets-key", &why)))
             .transpose()
     }
 
     /// Decrypts the value stored at `place`.
-    pub(super) fn open_secret(&self, place: &str, stored: Vec<u8>) -> Result<Vec<u8>, DbError> {
+    pub(super) fn open_secret(&self, place: &str, stored: Vec<u8>) -> DbResult<Vec<u8>> {
         match self.keys {
             Some(keys) => Ok(keys.open(place, stored)?),
             // A copy of a database is read without keys.
@@ -77,18 +77,18 @@ impl ReadTx<'_> {
     }
 
     /// Decrypts the text stored at `place`.
-    pub(super) fn open_text(&self, place: &str, stored: String) -> Result<String, DbError> {
+    pub(super) fn open_text(&self, place: &str, stored: String) -> DbResult<String> {
         text(place, self.open_secret(place, stored.into_bytes())?)
     }
 
     /// Returns the value that [`WriteTx::write_secret_state`] wrote, decrypted.
-    pub fn find_secret_state(&self, name: &str) -> Result<Option<String>, DbError> {
+    pub fn find_secret_state(&self, name: &str) -> DbResult<Option<String>> {
         let stored = self.find_state(name)?;
         stored.map(|stored| self.open_text(&state_place(name), stored)).transpose()
     }
 
     /// Lists every secret in its stored form.
-    fn list_secrets(&self) -> Result<Vec<StoredSecret>, DbError> {
+    fn list_secrets(&self) -> DbResult<Vec<StoredSecret>> {
         let sql = "SELECT channel_id, settings FROM channels ORDER BY channel_id";
         let mut found = self.tx.list(sql, params![], |row| {
             let id = row.get("channel_id")?;
@@ -118,7 +118,7 @@ impl ReadTx<'_> {
     }
 
     /// Lists secrets that cannot be decrypted, and secrets in plain text although the archive has a key.
-    pub fn secret_flaws(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
+    pub fn secret_flaws(&self) -> DbResult<Vec<DatabaseFlaw>> {
         let current_key = self.secrets_key()?;
         let mut flaws = Vec::new();
         for StoredSecret { place, bytes, .. } in self.list_secrets()? {
@@ -146,33 +146,27 @@ impl ReadTx<'_> {
 
 impl WriteTx<'_> {
     /// Encrypts a value for `place` with the current key. Returns it in plain text if there is no key.
-    pub(super) fn seal_secret(&self, place: &str, plain: Vec<u8>) -> Result<Vec<u8>, DbError> {
-        match (self.as_read().secrets_key()?, self.keys) {
-            (Some(id), Some(keys)) => Ok(keys.seal(id, place, &plain)?.into_bytes()),
-            (None, None) => Ok(plain),
-            // If encryption is configured but its key could not be created, no value is written in plain
-            // text.
-            (None, Some(keys)) => match keys.refusal() {
-                None => Ok(plain),
-                Some(why) => {
-                    Err(SecretError::File(format!("{place} is to be encrypted, {why}")).into())
-                }
-            },
-            (Some(id), None) => {
-                let why = "and no key was loaded".to_owned();
-                Err(SecretError::NoKey { place: place.to_owned(), id, why }.into())
+    pub(super) fn seal_secret(&self, place: &str, plain: Vec<u8>) -> DbResult<Vec<u8>> {
+        if let Some(id) = self.as_read().secrets_key()? {
+            return Ok(self.keys.seal(id, place, &plain)?.into_bytes());
+        }
+        // If encryption is configured but its key could not be created, no value is written in plain text.
+        match self.keys.refusal() {
+            None => Ok(plain),
+            Some(why) => {
+                Err(SecretError::File(format!("{place} is to be encrypted, {why}")).into())
             }
         }
     }
 
     /// Encrypts a text for `place`.
-    pub(super) fn seal_text(&self, place: &str, plain: String) -> Result<String, DbError> {
+    pub(super) fn seal_text(&self, place: &str, plain: String) -> DbResult<String> {
         text(place, self.seal_secret(place, plain.into_bytes())?)
     }
 
     /// Writes a secret into `state`. Its name must be one of `SECRET_STATES`, so that it is also encrypted
     /// when an archive gets its first key.
-    pub fn write_secret_state(&self, name: &str, value: &str) -> Result<(), DbError> {
+    pub fn write_secret_state(&self, name: &str, value: &str) -> DbResult<()> {
         let sealed = self.seal_text(&state_place(name), value.to_owned())?;
         self.write_state(name, &sealed)
     }
@@ -185,7 +179,7 @@ impl WriteTx<'_> {
         &self,
         before: Option<KeyId>,
         with: KeyId,
-    ) -> Result<SealedCount, DbError> {
+    ) -> DbResult<SealedCount> {
         let read = self.as_read();
         if read.secrets_key()? != before {
             let why = "another process has changed the key of the secrets meanwhile";
@@ -200,12 +194,12 @@ impl WriteTx<'_> {
             match row {
                 SecretRow::Channel(id) => {
                     let sql = "UPDATE channels SET settings = ?2 WHERE channel_id = ?1";
-                    self.tx.execute(sql, params![id, text(&place, sealed)?])?;
+                    self.tx.run(sql, params![id, text(&place, sealed)?])?;
                     count.channels += 1;
                 }
                 SecretRow::SigningKey(kid) => {
                     let sql = "UPDATE signing_keys SET pkcs8 = ?2 WHERE kid = ?1";
-                    self.tx.execute(sql, params![kid, sealed])?;
+                    self.tx.run(sql, params![kid, sealed])?;
                     count.signing_keys += 1;
                 }
                 SecretRow::State(name) => {

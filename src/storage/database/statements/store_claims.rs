@@ -1,8 +1,7 @@
 //! Records the store of originals that belongs to the archive.
 
 use super::{ReadTx, WriteTx};
-use crate::storage::database::engine::params;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 
 /// The name of the row in the table `state` with the name of the store that belongs to this archive.
 const STORE: &str = "store";
@@ -20,32 +19,22 @@ pub struct StoreClaim {
 
 impl ReadTx<'_> {
     /// Returns the store that belongs to this archive, if one is recorded.
-    pub fn claimed_store(&self) -> Result<Option<StoreClaim>, DbError> {
-        let sql = "SELECT value FROM state WHERE name = ?1";
-        let name: Option<String> = self.tx.find_value(sql, params![STORE])?;
-        let Some(name) = name else { return Ok(None) };
-        let store_id = self.tx.find_value(sql, params![STORE_ID])?;
-        Ok(Some(StoreClaim { name, store_id }))
+    pub fn claimed_store(&self) -> DbResult<Option<StoreClaim>> {
+        let Some(name) = self.find_state(STORE)? else { return Ok(None) };
+        Ok(Some(StoreClaim { name, store_id: self.find_state(STORE_ID)? }))
     }
 }
 
 impl WriteTx<'_> {
     /// Records that this store belongs to this archive, replacing an earlier one.
-    pub fn replace_store(&self, claim: &StoreClaim) -> Result<(), DbError> {
-        let sql = "DELETE FROM state WHERE name = ?1 OR name = ?2";
-        self.tx.execute(sql, params![STORE, STORE_ID])?;
-        let StoreClaim { name, store_id } = claim;
-        let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)";
-        self.tx.execute(sql, params![STORE, name.as_str()])?;
-        if let Some(id) = store_id {
-            self.tx.execute(sql, params![STORE_ID, id.as_str()])?;
-        }
-        Ok(())
+    pub fn replace_store(&self, claim: &StoreClaim) -> DbResult<()> {
+        self.write_state(STORE, &claim.name)?;
+        self.set_state(STORE_ID, claim.store_id.as_deref())
     }
 
     /// Records that this store belongs to this archive, unless one is recorded already. Returns the store
     /// recorded before.
-    pub fn claim_store(&self, claim: &StoreClaim) -> Result<Option<StoreClaim>, DbError> {
+    pub fn claim_store(&self, claim: &StoreClaim) -> DbResult<Option<StoreClaim>> {
         let existing = self.as_read().claimed_store()?;
         if existing.is_none() {
             self.replace_store(claim)?;

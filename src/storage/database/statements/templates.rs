@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{ReadTx, WriteTx, damaged, parse_json, time};
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::account::OrganizationId;
 use model::item::MetadataEdits;
 
@@ -36,7 +36,7 @@ pub struct NewTemplate {
 
 const COLUMNS: &str = "template_id, organization_id, name, fields, changed_ms, user_name";
 
-fn read_template(row: &dyn ResultRow) -> Result<MetadataTemplate, DbError> {
+fn read_template(row: &dyn ResultRow) -> DbResult<MetadataTemplate> {
     let id: i64 = row.get("template_id")?;
     let what = format!("template {id}");
     let mut fields: Map<String, Value> = parse_json(&what, row.text("fields")?)?;
@@ -59,70 +59,54 @@ impl ReadTx<'_> {
     pub fn list_templates(
         &self,
         organization: Option<OrganizationId>,
-    ) -> Result<Vec<MetadataTemplate>, DbError> {
-        self.tx.list(
-            &format!(
-                "SELECT {COLUMNS} FROM metadata_templates
+    ) -> DbResult<Vec<MetadataTemplate>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM metadata_templates
                  WHERE organization_id IS NULL OR organization_id = ?1
                  ORDER BY name, template_id"
-            ),
-            params![organization.map(|id| id.0)],
-            read_template,
-        )
+        );
+        self.tx.list(&sql, params![organization], read_template)
     }
 
     /// Finds the template with this number.
-    pub fn find_template(&self, id: i64) -> Result<Option<MetadataTemplate>, DbError> {
+    pub fn find_template(&self, id: i64) -> DbResult<Option<MetadataTemplate>> {
         let sql = format!("SELECT {COLUMNS} FROM metadata_templates WHERE template_id = ?1");
         self.tx.find(&sql, params![id], read_template)
     }
 
     /// Counts the templates of `organization`, or of the archive.
-    pub fn count_templates(&self, organization: Option<OrganizationId>) -> Result<usize, DbError> {
+    pub fn count_templates(&self, organization: Option<OrganizationId>) -> DbResult<usize> {
         let sql = "SELECT count(*) FROM metadata_templates
              WHERE organization_id IS NOT DISTINCT FROM ?1";
-        self.tx.count(sql, params![organization.map(|id| id.0)])
+        self.tx.count(sql, params![organization])
     }
 }
 
 impl WriteTx<'_> {
     /// Stores a new template. Returns its number.
-    pub fn create_template(&self, new: &NewTemplate) -> Result<i64, DbError> {
-        self.tx.load_value(
+    pub fn create_template(&self, new: &NewTemplate) -> DbResult<i64> {
+        let sql =
             "INSERT INTO metadata_templates (organization_id, name, fields, changed_ms, user_name)
-             VALUES (?1, ?2, ?3, ?4, ?5) RETURNING template_id",
-            params![
-                new.organization.map(|id| id.0),
-                new.name,
-                Value::Object(new.fields.to_json()).to_string(),
-                new.changed.as_millisecond(),
-                new.user_name,
-            ],
-        )
+             VALUES (?1, ?2, ?3, ?4, ?5) RETURNING template_id";
+        let NewTemplate { organization, name, fields, changed, user_name } = new;
+        let fields = Value::Object(fields.to_json()).to_string();
+        self.tx.load_value(sql, params![organization, name, fields, changed, user_name])
     }
 
     /// Replaces the template with this number.
-    pub fn update_template(&self, id: i64, new: &NewTemplate) -> Result<(), DbError> {
-        self.tx.execute(
-            "UPDATE metadata_templates SET organization_id = ?2, name = ?3, fields = ?4,
+    pub fn update_template(&self, id: i64, new: &NewTemplate) -> DbResult<()> {
+        let sql = "UPDATE metadata_templates SET organization_id = ?2, name = ?3, fields = ?4,
                  changed_ms = ?5, user_name = ?6
-             WHERE template_id = ?1",
-            params![
-                id,
-                new.organization.map(|id| id.0),
-                new.name,
-                Value::Object(new.fields.to_json()).to_string(),
-                new.changed.as_millisecond(),
-                new.user_name,
-            ],
-        )?;
-        Ok(())
+             WHERE template_id = ?1";
+        let NewTemplate { organization, name, fields, changed, user_name } = new;
+        let fields = Value::Object(fields.to_json()).to_string();
+        self.tx.run(sql, params![id, organization, name, fields, changed, user_name])
     }
 
     /// Removes the template with this number.
-    pub fn delete_template(&self, id: i64) -> Result<(), DbError> {
+    pub fn delete_template(&self, id: i64) -> DbResult<()> {
         let sql = "DELETE FROM metadata_templates WHERE template_id = ?1";
-        self.tx.execute(sql, params![id]).map(drop)
+        self.tx.run(sql, params![id])
     }
 }
 

@@ -5,12 +5,12 @@ use jiff::Timestamp;
 use super::{
     ALL_BEHIND, ReadTx, WriteTx,
     grants::{FAMILY_COLUMNS, RefreshToken, read_family, read_scopes},
-    int, parse, time,
+    parse, time,
 };
 use crate::runtime::limits::USED_REFRESH_TOKENS_MAX;
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ContentHash;
 use model::account::{FamilyId, ScopeSet, UserId};
 
@@ -31,50 +31,42 @@ pub struct AccessToken {
 
 impl ReadTx<'_> {
     /// Finds the access token with that hash, expired or not. Returns `None` if its client is not active.
-    pub fn find_access_token(&self, token: &ContentHash) -> Result<Option<AccessToken>, DbError> {
-        self.tx.find(
+    pub fn find_access_token(&self, token: &ContentHash) -> DbResult<Option<AccessToken>> {
+        let sql =
             "SELECT family_id, user_id, client_id, access_tokens.scopes, access_tokens.expires_ms,
                  scopes_enforced
              FROM access_tokens JOIN families USING (family_id) JOIN clients USING (client_id)
-             WHERE token_hash = ?1 AND active",
-            params![token.to_string()],
-            |row| {
-                let family: FamilyId = row.get("family_id")?;
-                let what = format!("access token of family {family}");
-                Ok(AccessToken {
-                    family,
-                    user: row.get("user_id")?,
-                    client_id: row.get("client_id")?,
-                    scopes: read_scopes(&what, row.text("scopes")?)?,
-                    expires: time(&what, row.get("expires_ms")?)?,
-                    scopes_enforced: row.get("scopes_enforced")?,
-                })
-            },
-        )
+             WHERE token_hash = ?1 AND active";
+        self.tx.find(sql, params![token], |row| {
+            let family: FamilyId = row.get("family_id")?;
+            let what = format!("access token of family {family}");
+            Ok(AccessToken {
+                family,
+                user: row.get("user_id")?,
+                client_id: row.get("client_id")?,
+                scopes: read_scopes(&what, row.text("scopes")?)?,
+                expires: time(&what, row.get("expires_ms")?)?,
+                scopes_enforced: row.get("scopes_enforced")?,
+            })
+        })
     }
 
     /// Finds the refresh token with that hash, including expired and used ones.
-    pub fn find_refresh_token(
-        &self,
-        token: &ContentHash,
-    ) -> Result<Option<RefreshToken>, DbError> {
-        self.tx.find(
-            &format!(
-                "SELECT {FAMILY_COLUMNS}, refresh_tokens.expires_ms,
+    pub fn find_refresh_token(&self, token: &ContentHash) -> DbResult<Option<RefreshToken>> {
+        let sql = format!(
+            "SELECT {FAMILY_COLUMNS}, refresh_tokens.expires_ms,
                      used_ms IS NOT NULL AS is_used
                  FROM refresh_tokens JOIN families USING (family_id) WHERE token_hash = ?1"
-            ),
-            params![token.to_string()],
-            |row| {
-                let family = read_family(row)?;
-                let what = format!("refresh token of family {}", family.id);
-                Ok(RefreshToken {
-                    family,
-                    expires: time(&what, row.get("expires_ms")?)?,
-                    is_used: row.get("is_used")?,
-                })
-            },
-        )
+        );
+        self.tx.find(&sql, params![token], |row| {
+            let family = read_family(row)?;
+            let what = format!("refresh token of family {}", family.id);
+            Ok(RefreshToken {
+                family,
+                expires: time(&what, row.get("expires_ms")?)?,
+                is_used: row.get("is_used")?,
+            })
+        })
     }
 }
 
@@ -86,15 +78,11 @@ impl WriteTx<'_> {
         family: FamilyId,
         scopes: ScopeSet,
         expires: Timestamp,
-    ) -> Result<(), DbError> {
-        let hash = token.to_string();
-        let ms = expires.as_millisecond();
-        self.tx.execute(
-            "INSERT INTO access_tokens (token_hash, family_id, scopes, expires_ms)
-             VALUES (?1, ?2, ?3, ?4)",
-            params![hash, family.0, scopes.to_string(), ms],
-        )?;
-        self.extend_family(family, ms)
+    ) -> DbResult<()> {
+        let sql = "INSERT INTO access_tokens (token_hash, family_id, scopes, expires_ms)
+             VALUES (?1, ?2, ?3, ?4)";
+        self.tx.run(sql, params![token, family, scopes, expires])?;
+        self.extend_family(family, expires)
     }
 
     /// Stores a refresh token and extends its family to the token's expiry. Removes the family's oldest used
@@ -104,10 +92,7 @@ impl WriteTx<'_> {
         token: &ContentHash,
         family: FamilyId,
         expires: Timestamp,
-    ) -> Result<(), DbError> {
-        let hash = token.to_string();
-        let ms = expires.as_millisecond();
-        let keep = int(USED_REFRESH_TOKENS_MAX);
+    ) -> DbResult<()> {
         let sql = format!(
             // Only used tokens are bounded. They stay to detect their reuse (contract login-3).
             "DELETE FROM refresh_tokens WHERE token_hash IN
@@ -115,42 +100,33 @@ impl WriteTx<'_> {
                   WHERE family_id = ?1 AND used_ms IS NOT NULL
                   ORDER BY used_ms DESC {ALL_BEHIND} ?2)"
         );
-        self.tx.execute(&sql, params![family.0, keep])?;
-        self.tx.execute(
-            "INSERT INTO refresh_tokens (token_hash, family_id, expires_ms)
-             VALUES (?1, ?2, ?3)",
-            params![hash, family.0, ms],
-        )?;
-        self.extend_family(family, ms)
+        self.tx.run(&sql, params![family, USED_REFRESH_TOKENS_MAX])?;
+        let sql = "INSERT INTO refresh_tokens (token_hash, family_id, expires_ms)
+             VALUES (?1, ?2, ?3)";
+        self.tx.run(sql, params![token, family, expires])?;
+        self.extend_family(family, expires)
     }
 
     /// Marks a refresh token as used.
-    pub fn mark_refresh_token_used(
-        &self,
-        token: &ContentHash,
-        now: Timestamp,
-    ) -> Result<(), DbError> {
-        self.tx.execute(
-            // Retained with its family, so that a second use is detected (contract login-3).
-            "UPDATE refresh_tokens SET used_ms = ?2 WHERE token_hash = ?1",
-            params![token.to_string(), now.as_millisecond()],
-        )?;
-        Ok(())
+    pub fn mark_refresh_token_used(&self, token: &ContentHash, now: Timestamp) -> DbResult<()> {
+        // Retained with its family, so that a second use is detected (contract login-3).
+        let sql = "UPDATE refresh_tokens SET used_ms = ?2 WHERE token_hash = ?1";
+        self.tx.run(sql, params![token, now])
     }
 
     /// Ends the access token with that hash, if there is one.
-    pub fn end_access_token(&self, token: &ContentHash, now: Timestamp) -> Result<(), DbError> {
+    pub fn end_access_token(&self, token: &ContentHash, now: Timestamp) -> DbResult<()> {
         let sql = "DELETE FROM access_tokens WHERE token_hash = ?1";
-        if self.tx.execute(sql, params![token.to_string()])? > 0 {
+        if self.tx.changes(sql, params![token])? {
             self.log_account_change(AccountChange::Token(*token), now)?;
         }
         Ok(())
     }
 
     /// Ends every access token of a family.
-    pub fn end_access_tokens(&self, family: FamilyId, now: Timestamp) -> Result<(), DbError> {
+    pub fn end_access_tokens(&self, family: FamilyId, now: Timestamp) -> DbResult<()> {
         let sql = "DELETE FROM access_tokens WHERE family_id = ?1 RETURNING token_hash";
-        let ended: Vec<String> = self.tx.list_values(sql, params![family.0])?;
+        let ended: Vec<String> = self.tx.list_values(sql, params![family])?;
         // Each is logged, because caches hold a token until it expires.
         for hash in ended {
             let hash = parse("access_tokens", &hash)?;
@@ -161,18 +137,9 @@ impl WriteTx<'_> {
 
     /// Removes tokens that ended before `now`, at most `limit` of a kind. The removal is not logged, because
     /// caches detect the end of a token themselves.
-    pub fn sweep_tokens(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
-        let mut removed = 0;
-        for table in ["access_tokens", "refresh_tokens"] {
-            removed += self.tx.execute(
-                &format!(
-                    "DELETE FROM {table} WHERE token_hash IN
-                     (SELECT token_hash FROM {table} WHERE expires_ms < ?1
-                      ORDER BY expires_ms LIMIT ?2)"
-                ),
-                params![now.as_millisecond(), int(limit)],
-            )?;
-        }
-        Ok(removed)
+    pub fn sweep_tokens(&self, now: Timestamp, limit: usize) -> DbResult<usize> {
+        let access = self.sweep("access_tokens", "token_hash", "expires_ms", now, limit)?;
+        let refresh = self.sweep("refresh_tokens", "token_hash", "expires_ms", now, limit)?;
+        Ok(access + refresh)
     }
 }

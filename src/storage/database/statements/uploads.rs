@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{ReadTx, WriteTx, damaged, int, parse, time};
+use super::{ReadTx, WriteTx, parse, time};
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ContentHash;
 use model::account::UserId;
 
@@ -64,7 +64,7 @@ const USAGE: &str = "count(*) AS uploads, CAST(coalesce(sum(length), 0) AS BIGIN
 const COLUMNS: &str =
     "upload_id, user_id, file_name, fingerprint, length, received, created_ms, expires_ms";
 
-fn read_upload(row: &dyn ResultRow) -> Result<PendingUpload, DbError> {
+fn read_upload(row: &dyn ResultRow) -> DbResult<PendingUpload> {
     let id: String = row.get("upload_id")?;
     let what = format!("upload {id}");
     Ok(PendingUpload {
@@ -72,80 +72,59 @@ fn read_upload(row: &dyn ResultRow) -> Result<PendingUpload, DbError> {
         user: row.get("user_id")?,
         file_name: row.get("file_name")?,
         fingerprint: row.get("fingerprint")?,
-        length: size(&what, row.get("length")?)?,
-        received: size(&what, row.get("received")?)?,
+        length: row.get("length")?,
+        received: row.get("received")?,
         created: time(&what, row.get("created_ms")?)?,
         expires: time(&what, row.get("expires_ms")?)?,
     })
 }
 
-fn size(what: &str, number: i64) -> Result<u64, DbError> {
-    u64::try_from(number).map_err(|why| damaged(what, &why))
-}
-
-/// Converts a number of bytes to a parameter. Every file is shorter than the maximum of `i64`.
-fn bytes(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
 impl ReadTx<'_> {
     /// Finds the upload with this id, unless it has expired.
-    pub fn find_upload(&self, id: Uuid, now: Timestamp) -> Result<Option<PendingUpload>, DbError> {
-        self.tx.find(
-            &format!("SELECT {COLUMNS} FROM uploads WHERE upload_id = ?1 AND expires_ms > ?2"),
-            params![id.to_string(), now.as_millisecond()],
-            read_upload,
-        )
+    pub fn find_upload(&self, id: Uuid, now: Timestamp) -> DbResult<Option<PendingUpload>> {
+        let sql =
+            format!("SELECT {COLUMNS} FROM uploads WHERE upload_id = ?1 AND expires_ms > ?2");
+        self.tx.find(&sql, params![id, now], read_upload)
     }
 
     /// Lists the uploads of a user that have not expired, oldest first.
-    pub fn list_uploads(
-        &self,
-        user: UserId,
-        now: Timestamp,
-    ) -> Result<Vec<PendingUpload>, DbError> {
-        self.tx.list(
-            &format!(
-                "SELECT {COLUMNS} FROM uploads WHERE user_id = ?1 AND expires_ms > ?2
+    pub fn list_uploads(&self, user: UserId, now: Timestamp) -> DbResult<Vec<PendingUpload>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM uploads WHERE user_id = ?1 AND expires_ms > ?2
                  ORDER BY created_ms, upload_id"
-            ),
-            params![user.0, now.as_millisecond()],
-            read_upload,
-        )
+        );
+        self.tx.list(&sql, params![user, now], read_upload)
     }
 
     /// Returns the usage of a user's uploads, including expired ones that are not removed yet.
-    pub fn upload_usage(&self, user: UserId) -> Result<UploadUsage, DbError> {
+    pub fn upload_usage(&self, user: UserId) -> DbResult<UploadUsage> {
         let sql = format!("SELECT {USAGE} FROM uploads WHERE user_id = ?1");
-        self.tx.load(&sql, params![user.0], read_usage)
+        self.tx.load(&sql, params![user], read_usage)
     }
 
     /// Returns the usage of the uploads of all users.
-    pub fn total_upload_usage(&self) -> Result<UploadUsage, DbError> {
+    pub fn total_upload_usage(&self) -> DbResult<UploadUsage> {
         let sql = format!("SELECT {USAGE} FROM uploads");
         self.tx.load(&sql, params![], read_usage)
     }
 
     /// Lists the parts of an upload in the order of their bytes.
-    pub fn list_upload_parts(&self, id: Uuid) -> Result<Vec<UploadPart>, DbError> {
+    pub fn list_upload_parts(&self, id: Uuid) -> DbResult<Vec<UploadPart>> {
         let what = format!("upload {id}");
-        self.tx.list(
-            "SELECT part_key, start, length, checksum FROM upload_parts WHERE upload_id = ?1
-             ORDER BY start",
-            params![id.to_string()],
-            |row| {
-                Ok(UploadPart {
-                    key: parse(&what, row.text("part_key")?)?,
-                    start: size(&what, row.get("start")?)?,
-                    length: size(&what, row.get("length")?)?,
-                    checksum: parse(&what, row.text("checksum")?)?,
-                })
-            },
-        )
+        let sql = "SELECT part_key, start, length, checksum FROM upload_parts WHERE upload_id = ?1
+             ORDER BY start";
+        self.tx.list(sql, params![id], |row| {
+            Ok(UploadPart {
+                key: parse(&what, row.text("part_key")?)?,
+                start: row.get("start")?,
+                length: row.get("length")?,
+                checksum: parse(&what, row.text("checksum")?)?,
+            })
+        })
     }
 
     /// Returns the keys of the parts of all uploads.
-    pub fn upload_part_keys(&self) -> Result<HashSet<ContentHash>, DbError> {
+    pub fn upload_part_keys(&self) -> DbResult<HashSet<ContentHash>> {
         let keys = self.tx.list("SELECT part_key FROM upload_parts", params![], |row| {
             parse::<ContentHash>("parts of uploads", row.text("part_key")?)
         })?;
@@ -153,33 +132,32 @@ impl ReadTx<'_> {
     }
 
     /// Returns whether an upload has a part with this key.
-    pub fn has_upload_part(&self, key: ContentHash) -> Result<bool, DbError> {
+    pub fn has_upload_part(&self, key: ContentHash) -> DbResult<bool> {
         let sql = "SELECT 1 FROM upload_parts WHERE part_key = ?1";
-        self.tx.exists(sql, params![key.to_string()])
+        self.tx.exists(sql, params![key])
     }
 }
 
-fn read_usage(row: &dyn ResultRow) -> Result<UploadUsage, DbError> {
+fn read_usage(row: &dyn ResultRow) -> DbResult<UploadUsage> {
     Ok(UploadUsage { uploads: row.get("uploads")?, bytes: row.get("bytes")? })
 }
 
 impl WriteTx<'_> {
     /// Stores a new upload without received bytes.
-    pub fn write_upload(&self, upload: &PendingUpload) -> Result<(), DbError> {
-        self.tx.execute(
-            &format!("INSERT INTO uploads ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"),
-            params![
-                upload.id.to_string(),
-                upload.user.0,
-                upload.file_name,
-                upload.fingerprint,
-                bytes(upload.length),
-                bytes(upload.received),
-                upload.created.as_millisecond(),
-                upload.expires.as_millisecond(),
-            ],
-        )?;
-        Ok(())
+    pub fn write_upload(&self, upload: &PendingUpload) -> DbResult<()> {
+        let sql =
+            format!("INSERT INTO uploads ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
+        let values = params![
+            upload.id,
+            upload.user,
+            upload.file_name,
+            upload.fingerprint,
+            upload.length,
+            upload.received,
+            upload.created,
+            upload.expires,
+        ];
+        self.tx.run(&sql, values)
     }
 
     /// Adds parts to an upload of which `received` bytes are stored, and postpones its expiry. Returns
@@ -190,55 +168,35 @@ impl WriteTx<'_> {
         received: u64,
         parts: &[UploadPart],
         expires: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         let added: u64 = parts.iter().map(|part| part.length).sum();
-        let changed = self.tx.execute(
-            "UPDATE uploads SET received = ?3, expires_ms = ?4
-             WHERE upload_id = ?1 AND received = ?2",
-            params![
-                id.to_string(),
-                bytes(received),
-                bytes(received.saturating_add(added)),
-                expires.as_millisecond(),
-            ],
-        )?;
-        if changed == 0 {
+        let sql = "UPDATE uploads SET received = ?3, expires_ms = ?4
+             WHERE upload_id = ?1 AND received = ?2";
+        let values = params![id, received, received.saturating_add(added), expires];
+        if !self.tx.changes(sql, values)? {
             return Ok(false);
         }
         for part in parts {
-            self.tx.execute(
-                "INSERT INTO upload_parts (part_key, upload_id, start, length, checksum)
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
-                params![
-                    part.key.to_string(),
-                    id.to_string(),
-                    bytes(part.start),
-                    bytes(part.length),
-                    part.checksum.to_string(),
-                ],
-            )?;
+            let sql = "INSERT INTO upload_parts (part_key, upload_id, start, length, checksum)
+                 VALUES (?1, ?2, ?3, ?4, ?5)";
+            self.tx.run(sql, params![part.key, id, part.start, part.length, part.checksum])?;
         }
         Ok(true)
     }
 
     /// Removes an upload with its parts. Returns the parts, whose files remain to be removed.
-    pub fn delete_upload(&self, id: Uuid) -> Result<Vec<UploadPart>, DbError> {
+    pub fn delete_upload(&self, id: Uuid) -> DbResult<Vec<UploadPart>> {
         let parts = self.as_read().list_upload_parts(id)?;
         // Its parts are removed by a foreign key.
-        self.tx.execute("DELETE FROM uploads WHERE upload_id = ?1", params![id.to_string()])?;
+        self.tx.run("DELETE FROM uploads WHERE upload_id = ?1", params![id])?;
         Ok(parts)
     }
 
     /// Removes uploads that expired before `now`, at most `limit`. Returns the parts of each.
-    pub fn sweep_uploads(
-        &self,
-        now: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<Vec<UploadPart>>, DbError> {
-        let expired: Vec<String> = self.tx.list_values(
-            "SELECT upload_id FROM uploads WHERE expires_ms < ?1 ORDER BY expires_ms LIMIT ?2",
-            params![now.as_millisecond(), int(limit)],
-        )?;
+    pub fn sweep_uploads(&self, now: Timestamp, limit: usize) -> DbResult<Vec<Vec<UploadPart>>> {
+        let sql =
+            "SELECT upload_id FROM uploads WHERE expires_ms < ?1 ORDER BY expires_ms LIMIT ?2";
+        let expired: Vec<String> = self.tx.list_values(sql, params![now, limit])?;
         let mut parts = Vec::with_capacity(expired.len());
         for id in &expired {
             parts.push(self.delete_upload(parse(&format!("upload {id}"), id)?)?);

@@ -8,12 +8,12 @@ mod tables;
 
 use std::ops::{ControlFlow, RangeInclusive};
 
-use super::{ReadTx, WriteTx, damaged, int, key_text, parse_json};
+use super::{ReadTx, WriteTx, damaged, key_text, parse_json};
 use crate::runtime::limits::MIGRATION_BATCH_ROWS;
 use crate::storage::database::engine::{
     ColumnType, EngineTransaction, MOVED, ResultRow, SqlParam, TableColumn, ToParam, params,
 };
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use crate::storage::database::migrations::SCHEMA_HASH;
 use crate::storage::database::statements::check::NamedOriginal;
 use model::ContentHash;
@@ -41,7 +41,7 @@ enum MigratedValue {
 }
 
 impl MigratedValue {
-    fn read(row: &dyn ResultRow, column: &TableColumn) -> Result<Self, DbError> {
+    fn read(row: &dyn ResultRow, column: &TableColumn) -> DbResult<Self> {
         let name = column.name.as_str();
         Ok(match column.kind {
             ColumnType::Int => row.get::<Option<i64>>(name)?.map_or(Self::Null, Self::Int),
@@ -56,6 +56,17 @@ impl MigratedValue {
         })
     }
 
+    /// Returns the value as the parameter for a column of this type.
+    fn param(&self, kind: ColumnType) -> SqlParam<'_> {
+        match self {
+            Self::Null => SqlParam::Null,
+            Self::Int(number) if kind == ColumnType::Bool => SqlParam::Bool(*number != 0),
+            Self::Int(number) => SqlParam::Int(*number),
+            Self::Text(text) => SqlParam::Text(text.into()),
+            Self::Blob(bytes) => SqlParam::Blob(bytes),
+        }
+    }
+
     fn size_bytes(&self) -> usize {
         match self {
             Self::Null | Self::Int(_) => size_of::<Self>(),
@@ -65,38 +76,10 @@ impl MigratedValue {
     }
 }
 
-impl ToParam for MigratedValue {
-    fn to_param(&self) -> SqlParam<'_> {
-        match self {
-            Self::Null => SqlParam::Null,
-            Self::Int(number) => SqlParam::Int(*number),
-            Self::Text(text) => SqlParam::Text(text),
-            Self::Blob(bytes) => SqlParam::Blob(bytes),
-        }
-    }
-}
-
-/// A value as the parameter for a column.
-struct ColumnParam<'v> {
-    value: &'v MigratedValue,
-    kind: ColumnType,
-}
-
-impl ToParam for ColumnParam<'_> {
-    fn to_param(&self) -> SqlParam<'_> {
-        if let MigratedValue::Int(number) = self.value
-            && self.kind == ColumnType::Bool
-        {
-            return SqlParam::Bool(*number != 0);
-        }
-        self.value.to_param()
-    }
-}
-
 /// Some rows of a table, in their order.
 #[derive(Debug)]
 pub(in crate::storage::database) struct RowBatch {
-    table: &'static MigratedTable,
+    pub(in crate::storage::database) table: &'static MigratedTable,
     /// The names of the columns, in the order of the values.
     columns: String,
     rows: Vec<Vec<MigratedValue>>,
@@ -106,10 +89,6 @@ impl RowBatch {
     /// Returns the number of rows.
     pub(in crate::storage::database) fn len(&self) -> usize {
         self.rows.len()
-    }
-
-    pub(in crate::storage::database) fn table_name(&self) -> &'static str {
-        self.table.name
     }
 
     /// Returns the number of the last row of a table that is ordered by its first column.
@@ -122,10 +101,6 @@ impl RowBatch {
 }
 
 impl MigratedTable {
-    pub(in crate::storage::database) fn name(&self) -> &'static str {
-        self.name
-    }
-
     /// Returns the condition on the rows that are migrated.
     fn row_condition(&self) -> String {
         if self.name != "state" {
@@ -140,7 +115,7 @@ impl MigratedTable {
 fn migrated_columns(
     tx: &dyn EngineTransaction,
     table: &MigratedTable,
-) -> Result<Vec<TableColumn>, DbError> {
+) -> DbResult<Vec<TableColumn>> {
     let mut columns = tx.columns(table.name)?;
     columns.retain(|column| !COLUMNS_LEFT_OUT.contains(&column.name.as_str()));
     Ok(columns)
@@ -158,10 +133,7 @@ fn row_placeholders(row: usize, width: usize) -> String {
     format!("({})", placeholders.collect::<Vec<_>>().join(", "))
 }
 
-fn read_values(
-    row: &dyn ResultRow,
-    columns: &[TableColumn],
-) -> Result<Vec<MigratedValue>, DbError> {
+fn read_values(row: &dyn ResultRow, columns: &[TableColumn]) -> DbResult<Vec<MigratedValue>> {
     columns.iter().map(|column| MigratedValue::read(row, column)).collect()
 }
 
@@ -170,8 +142,8 @@ impl ReadTx<'_> {
     pub(in crate::storage::database) fn for_each_batch(
         &self,
         table: &'static MigratedTable,
-        mut each: impl FnMut(RowBatch) -> Result<(), DbError>,
-    ) -> Result<(), DbError> {
+        mut each: impl FnMut(RowBatch) -> DbResult<()>,
+    ) -> DbResult<()> {
         let columns = migrated_columns(self.tx, table)?;
         let names = column_list(&columns);
         let sql = format!(
@@ -192,7 +164,7 @@ impl ReadTx<'_> {
                 let rows = std::mem::take(&mut rows);
                 each(RowBatch { table, columns: names.clone(), rows })?;
             }
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })?;
         if rows.is_empty() { Ok(()) } else { each(RowBatch { table, columns: names, rows }) }
     }
@@ -202,7 +174,7 @@ impl ReadTx<'_> {
         &self,
         table: &'static MigratedTable,
         after: i64,
-    ) -> Result<RowBatch, DbError> {
+    ) -> DbResult<RowBatch> {
         let columns = migrated_columns(self.tx, table)?;
         let names = column_list(&columns);
         let sql = format!(
@@ -212,7 +184,7 @@ impl ReadTx<'_> {
         );
         let mut rows = Vec::new();
         let mut bytes = 0;
-        self.tx.each(&sql, params![after, int(MIGRATION_BATCH_ROWS)], |row| {
+        self.tx.each_until(&sql, params![after, MIGRATION_BATCH_ROWS], |row| {
             let row = read_values(row, &columns)?;
             bytes += row.iter().map(MigratedValue::size_bytes).sum::<usize>();
             rows.push(row);
@@ -224,16 +196,13 @@ impl ReadTx<'_> {
     }
 
     /// Returns the highest number in a table that is copied in batches; 0 for an empty table.
-    pub(in crate::storage::database) fn reached(
-        &self,
-        table: &MigratedTable,
-    ) -> Result<i64, DbError> {
+    pub(in crate::storage::database) fn reached(&self, table: &MigratedTable) -> DbResult<i64> {
         let sql = format!("SELECT coalesce(max({}), 0) FROM {}", table.order, table.name);
         self.tx.load_value(&sql, params![])
     }
 
     /// Lists the numbers of all items, ascending.
-    pub(in crate::storage::database) fn numbers_of_items(&self) -> Result<Vec<i64>, DbError> {
+    pub(in crate::storage::database) fn numbers_of_items(&self) -> DbResult<Vec<i64>> {
         // Without ORDER BY, only an index of the numbers is read, which is small compared with the items.
         let mut found: Vec<i64> = self.tx.list_values("SELECT item_id FROM items", params![])?;
         found.sort_unstable();
@@ -244,7 +213,7 @@ impl ReadTx<'_> {
     /// archives may have assigned the same numbers.
     pub(in crate::storage::database) fn marks_of_items(
         &self,
-    ) -> Result<Vec<(i64, ContentHash)>, DbError> {
+    ) -> DbResult<Vec<(i64, ContentHash)>> {
         let sql = "SELECT item_id, media_type, id, stored_ms FROM items ORDER BY item_id";
         let mut found = Vec::new();
         self.tx.each(sql, params![], |row| {
@@ -252,7 +221,7 @@ impl ReadTx<'_> {
             // A version never changes, so its key and time identify it without its document.
             let mark = format!("{} {stored_ms}", key_text(row, "id")?);
             found.push((row.get("item_id")?, ContentHash::new(mark.as_bytes())));
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })?;
         Ok(found)
     }
@@ -262,7 +231,7 @@ impl ReadTx<'_> {
         &self,
         table: &'static MigratedTable,
         numbers: &RangeInclusive<i64>,
-    ) -> Result<ContentHash, DbError> {
+    ) -> DbResult<ContentHash> {
         let columns = migrated_columns(self.tx, table)?;
         let sql = format!(
             "SELECT {} FROM {} WHERE {number} >= ?1 AND {number} <= ?2 ORDER BY {number}",
@@ -273,7 +242,7 @@ impl ReadTx<'_> {
         let mut mark = ContentHash::hasher();
         self.tx.each(&sql, params![*numbers.start(), *numbers.end()], |row| {
             mark.update(format!("{:?}\n", read_values(row, &columns)?).as_bytes());
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })?;
         Ok(mark.finish())
     }
@@ -282,7 +251,7 @@ impl ReadTx<'_> {
     /// change.
     pub(in crate::storage::database) fn marks_of_tables(
         &self,
-    ) -> Result<Vec<(&'static str, ContentHash)>, DbError> {
+    ) -> DbResult<Vec<(&'static str, ContentHash)>> {
         let mut marks = Vec::with_capacity(TABLES.len() + 2);
         let mut mark = ContentHash::hasher();
         for (doc, version) in self.marks_of_items()? {
@@ -301,16 +270,13 @@ impl ReadTx<'_> {
     }
 
     /// Counts the rows of a table that are migrated.
-    pub(in crate::storage::database) fn rows_of(
-        &self,
-        table: &MigratedTable,
-    ) -> Result<usize, DbError> {
+    pub(in crate::storage::database) fn rows_of(&self, table: &MigratedTable) -> DbResult<usize> {
         let sql = format!("SELECT count(*) FROM {} WHERE {}", table.name, table.row_condition());
         self.tx.count(&sql, params![])
     }
 
     /// Lists the originals of items with numbers above `after`, each once.
-    pub fn originals_after(&self, after: i64) -> Result<Vec<NamedOriginal>, DbError> {
+    pub fn originals_after(&self, after: i64) -> DbResult<Vec<NamedOriginal>> {
         let mut named = Vec::new();
         let sql = "SELECT item_id, assets FROM items WHERE item_id > ?1 ORDER BY item_id";
         self.tx.each(sql, params![after], |row| {
@@ -320,7 +286,7 @@ impl ReadTx<'_> {
             for asset in &assets {
                 named.push(NamedOriginal { hash: asset.blob(), length: asset.length(), doc });
             }
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })?;
         // Items may share an original, which is copied once.
         named.sort_unstable();
@@ -329,7 +295,7 @@ impl ReadTx<'_> {
     }
 
     /// Returns the number of the newest version of any item.
-    pub fn last_version(&self) -> Result<i64, DbError> {
+    pub fn last_version(&self) -> DbResult<i64> {
         self.reached(&ITEMS)
     }
 
@@ -337,22 +303,22 @@ impl ReadTx<'_> {
     pub(in crate::storage::database) fn last_assigned_number(
         &self,
         table: &MigratedTable,
-    ) -> Result<Option<i64>, DbError> {
+    ) -> DbResult<Option<i64>> {
         table.numbered.map(|column| self.tx.last_assigned_number(table.name, column)).transpose()
     }
 
     /// Returns the present place of this database's archive, if it has moved.
-    pub(in crate::storage::database) fn moved_to(&self) -> Result<Option<String>, DbError> {
+    pub(in crate::storage::database) fn moved_to(&self) -> DbResult<Option<String>> {
         self.tx.moved_to()
     }
 
     /// Returns whether a migration into this database is unfinished.
-    pub(in crate::storage::database) fn is_migration_target(&self) -> Result<bool, DbError> {
-        self.tx.exists("SELECT 1 FROM state WHERE name = ?1", params![MIGRATION_TARGET])
+    pub(in crate::storage::database) fn is_migration_target(&self) -> DbResult<bool> {
+        Ok(self.find_state(MIGRATION_TARGET)?.is_some())
     }
 
     /// Returns whether the database has never been used: no items, no users, and no running service.
-    pub(in crate::storage::database) fn is_empty(&self) -> Result<bool, DbError> {
+    pub(in crate::storage::database) fn is_empty(&self) -> DbResult<bool> {
         // A running node counts too: it may write its first item at any moment.
         let sql = "SELECT 1 WHERE EXISTS (SELECT 1 FROM items) OR EXISTS (SELECT 1 FROM users)
              OR EXISTS (SELECT 1 FROM organizations) OR EXISTS (SELECT 1 FROM nodes)";
@@ -361,36 +327,24 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    fn note(&self, name: &str, value: Option<&str>) -> Result<(), DbError> {
-        self.tx.execute("DELETE FROM state WHERE name = ?1", params![name])?;
-        if let Some(value) = value {
-            let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)";
-            self.tx.execute(sql, params![name, value])?;
-        }
-        Ok(())
-    }
-
     /// Marks this database as the target of an unfinished migration, or removes the mark.
     pub(in crate::storage::database) fn mark_migration_target(
         &self,
         is_unfinished: bool,
-    ) -> Result<(), DbError> {
-        self.note(MIGRATION_TARGET, is_unfinished.then_some("from another database"))
+    ) -> DbResult<()> {
+        self.set_state(MIGRATION_TARGET, is_unfinished.then_some("from another database"))
     }
 
     /// Marks the archive as moved to a different database, or removes the mark.
-    pub(in crate::storage::database) fn note_moved(
-        &self,
-        to: Option<&str>,
-    ) -> Result<(), DbError> {
-        self.note(MOVED, to)
+    pub(in crate::storage::database) fn note_moved(&self, to: Option<&str>) -> DbResult<()> {
+        self.set_state(MOVED, to)
     }
 
     /// Removes one batch of rows of a table that is copied as a whole. Returns their number, 0 at the end.
     pub(in crate::storage::database) fn clear_some(
         &self,
         table: &MigratedTable,
-    ) -> Result<usize, DbError> {
+    ) -> DbResult<usize> {
         let sql = format!(
             // PostgreSQL's `DELETE` has no `LIMIT`, so a subquery selects the rows.
             "DELETE FROM {name} WHERE ({order}) IN
@@ -403,19 +357,13 @@ impl WriteTx<'_> {
     }
 
     /// Removes all rows of a table that is copied as a whole.
-    pub(in crate::storage::database) fn clear_table(
-        &self,
-        table: &MigratedTable,
-    ) -> Result<(), DbError> {
+    pub(in crate::storage::database) fn clear_table(&self, table: &MigratedTable) -> DbResult<()> {
         let sql = format!("DELETE FROM {} WHERE {}", table.name, table.row_condition());
-        self.tx.execute(&sql, params![]).map(drop)
+        self.tx.run(&sql, params![])
     }
 
     /// Inserts rows, and compares the values stored by the engine with the given ones.
-    pub(in crate::storage::database) fn insert_batch(
-        &self,
-        batch: &RowBatch,
-    ) -> Result<(), DbError> {
+    pub(in crate::storage::database) fn insert_batch(&self, batch: &RowBatch) -> DbResult<()> {
         let RowBatch { table, columns: names, rows } = batch;
         let columns = migrated_columns(self.tx, table)?;
         if column_list(&columns) != *names {
@@ -439,7 +387,7 @@ impl WriteTx<'_> {
         table: &MigratedTable,
         columns: &[TableColumn],
         rows: &[Vec<MigratedValue>],
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         let list = column_list(columns);
         let width = columns.len();
         let placeholders = (0..rows.len()).map(|row| row_placeholders(row, width));
@@ -451,7 +399,7 @@ impl WriteTx<'_> {
         let mut cells = Vec::with_capacity(rows.len() * width);
         for row in rows {
             for (value, column) in row.iter().zip(columns) {
-                cells.push(ColumnParam { value, kind: column.kind });
+                cells.push(value.param(column.kind));
             }
         }
         let values: Vec<&dyn ToParam> =
@@ -473,13 +421,12 @@ impl WriteTx<'_> {
     }
 
     /// Inserts items, replacing earlier versions.
-    pub(in crate::storage::database) fn insert_items(
-        &self,
-        batch: &RowBatch,
-    ) -> Result<(), DbError> {
+    pub(in crate::storage::database) fn insert_items(&self, batch: &RowBatch) -> DbResult<()> {
         for row in &batch.rows {
             let [_, media_type, id, ..] = row.as_slice() else { continue };
             let sql = "SELECT item_id FROM items WHERE media_type = ?1 AND id = ?2";
+            let media_type = media_type.param(ColumnType::Text);
+            let id = id.param(ColumnType::Text);
             let earlier: Option<i64> = self.tx.find_value(sql, params![media_type, id])?;
             // An item that was replaced between two batches arrives again under a new number.
             if let Some(doc) = earlier {
@@ -490,13 +437,13 @@ impl WriteTx<'_> {
     }
 
     /// Removes a version of an item that no longer exists in the source.
-    pub(in crate::storage::database) fn delete_version(&self, doc: i64) -> Result<(), DbError> {
-        self.tx.execute("DELETE FROM items WHERE item_id = ?1", params![doc]).map(drop)
+    pub(in crate::storage::database) fn delete_version(&self, doc: i64) -> DbResult<()> {
+        self.tx.run("DELETE FROM items WHERE item_id = ?1", params![doc])
     }
 
     /// Removes the rows of the item log below `floor`.
-    pub(in crate::storage::database) fn trim_item_log(&self, floor: i64) -> Result<(), DbError> {
-        self.tx.execute("DELETE FROM item_log WHERE seq < ?1", params![floor]).map(drop)
+    pub(in crate::storage::database) fn trim_item_log(&self, floor: i64) -> DbResult<()> {
+        self.tx.run("DELETE FROM item_log WHERE seq < ?1", params![floor])
     }
 
     /// Ensures that the numbers up to `number` are not assigned again.
@@ -504,7 +451,7 @@ impl WriteTx<'_> {
         &self,
         table: &MigratedTable,
         number: i64,
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         let Some(column) = table.numbered else { return Ok(()) };
         self.tx.reserve_numbers(table.name, column, number)
     }

@@ -3,7 +3,7 @@
 /// A table that is migrated.
 #[derive(Debug)]
 pub(in crate::storage::database) struct MigratedTable {
-    pub(super) name: &'static str,
+    pub(in crate::storage::database) name: &'static str,
     /// The columns that order its rows.
     pub(super) order: &'static str,
     /// The column with numbers that the engine assigns. They must not be assigned again.
