@@ -65,18 +65,16 @@ impl Story {
         let line = paragraph.line();
         // A body may repeat the headline as its first heading.
         let repeats = self.paragraphs.is_empty() && line == self.headline;
-        match paragraph.style {
-            ParagraphStyle::Subheading if repeats => {}
-            ParagraphStyle::Byline => self.bylines.push(line),
-            // Only the first vignette is a kicker; a later one stays in the text.
-            ParagraphStyle::Vignette if self.vignette.is_empty() => self.vignette = line,
-            ParagraphStyle::Vignette
-            | ParagraphStyle::Body
-            | ParagraphStyle::Preamble
-            | ParagraphStyle::Subheading
-            | ParagraphStyle::FactsHeading
-            | ParagraphStyle::Facts
-            | ParagraphStyle::Caption => self.paragraphs.push(paragraph),
+        if paragraph.style == ParagraphStyle::Subheading && repeats {
+            return;
+        }
+        // Only the first vignette is a kicker; a later one stays in the text.
+        if paragraph.style == ParagraphStyle::Vignette && self.vignette.is_empty() {
+            self.vignette = line;
+        } else if paragraph.style == ParagraphStyle::Byline {
+            self.bylines.push(line);
+        } else {
+            self.paragraphs.push(paragraph);
         }
     }
 }
