@@ -8,11 +8,11 @@ use std::{
 
 use super::pinned_path::PinnedPath;
 use super::source_rights::RIGHTS_FILE;
-use super::{BundleFile, IncomingPath, IngestError, IngestFailure, ItemBundle};
+use super::{BundleFile, FileName, IncomingPath, IngestError, IngestFailure, ItemBundle};
 use crate::runtime::limits::{DOCUMENT_BYTES_MAX, INGEST_DEPTH_MAX, ITEM_FILES_MAX};
 use imaging::ImageFormat;
 use metadata::RightsMetadata;
-use model::{ItemId, ItemKey, MediaType};
+use model::{ItemId, ItemKey, MediaType, RenditionExtension, RenditionName};
 
 /// Files that one ingest run accepts.
 const INGEST_FILES_MAX: usize = 1_000_000;
@@ -119,6 +119,18 @@ pub(super) fn media_type(extension: &str) -> Option<MediaType> {
         "mp4" => Some(MediaType::Video),
         _ => None,
     }
+}
+
+/// Returns the name that a single file gets in its item: a `.pdf` or `.eps` is the Hires of a graphic, and an
+/// `.mp4` is the Preview of a video, which is the file that customers get. `None` for other files.
+pub(super) fn single_name(path: &Path) -> Option<FileName> {
+    let (name, extension) = match extension(path).as_str() {
+        "pdf" => (RenditionName::NORMAL_HIRES, RenditionExtension::Pdf),
+        "eps" => (RenditionName::NORMAL_HIRES, RenditionExtension::Eps),
+        "mp4" => (RenditionName::NORMAL_PREVIEW, RenditionExtension::Mp4),
+        _ => return None,
+    };
+    Some(FileName { association: None, name, extension })
 }
 
 /// Returns the extension of a file in lower case.

@@ -21,8 +21,8 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::write::{ItemWrite, LocalMoment, PreparedItem};
-use super::{Ingest, IngestError, IngestFailure, bundle, catch_panics};
+use super::write::{LocalMoment, PreparedItem};
+use super::{Ingest, IngestError, IngestFailure, IngestedItem, bundle, catch_panics};
 use crate::runtime::limits::{
     DOCUMENT_BYTES_MAX, INGEST_BATCH_CHUNKS, INGEST_BATCH_ITEMS, INGEST_CHUNK_LINES,
 };
@@ -385,7 +385,7 @@ impl BatchWriter<'_> {
         should_continue && !self.tally.interrupted
     }
 
-    fn write(&self, batch: &Arc<Vec<(u64, PreparedItem)>>) -> Result<Vec<ItemWrite>, DbError> {
+    fn write(&self, batch: &Arc<Vec<(u64, PreparedItem)>>) -> Result<Vec<IngestedItem>, DbError> {
         // An empty transaction would still wait for the cluster write lock.
         if batch.is_empty() {
             return Ok(Vec::new());
@@ -417,7 +417,7 @@ impl BatchWriter<'_> {
         true
     }
 
-    fn count(&mut self, outcome: &ItemWrite) {
+    fn count(&mut self, outcome: &IngestedItem) {
         match outcome.written {
             ItemWriteOutcome::Created => self.tally.created += 1,
             ItemWriteOutcome::Replaced => self.tally.replaced += 1,
