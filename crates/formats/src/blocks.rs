@@ -6,11 +6,7 @@
 //! No public specification defines the markup of fact boxes, preambles and bylines, so the common conventions are
 //! recognized: `aside`, and the English and Swedish class names in [`style_of_class`].
 
-use super::html;
-use super::html::Attribute;
-use super::html::ElementRole;
-use super::html::HtmlElement;
-use super::html::HtmlEvent;
+use super::html::{self, Attribute, ElementRole, HtmlElement, HtmlEvent};
 use std::collections::HashSet;
 use strum::IntoStaticStr;
 

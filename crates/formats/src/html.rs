@@ -7,11 +7,8 @@
 //! Scripts, styles and embedded pages are removed with their content. Unknown elements are removed, but their text
 //! is kept. Only attributes on an allowlist are kept; it has no event handlers and no styles.
 
-use html5gum::Span;
-use html5gum::Tokenizer;
-use html5gum::emitters::callback::Callback;
-use html5gum::emitters::callback::CallbackEmitter;
-use html5gum::emitters::callback::CallbackEvent;
+use html5gum::emitters::callback::{Callback, CallbackEmitter, CallbackEvent};
+use html5gum::{Span, Tokenizer};
 use std::convert::Infallible;
 
 use ElementRole::*;

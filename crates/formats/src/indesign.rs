@@ -5,11 +5,8 @@
 //! units, because a tag has four digits and the program stores text as UTF-16. The published format description is
 //! silent on this case.
 
-use super::blocks::Paragraph;
-use super::blocks::ParagraphStyle;
-use super::blocks::TextRun;
-use super::story;
-use super::story::Story;
+use super::blocks::{Paragraph, ParagraphStyle, TextRun};
+use super::story::{self, Story};
 use serde_json::Value;
 use std::fmt::Write;
 

@@ -1,9 +1,6 @@
 //! Assembles the parts of a newspaper text from a document.
 
-use super::blocks;
-use super::blocks::BodyText;
-use super::blocks::Paragraph;
-use super::blocks::ParagraphStyle;
+use super::blocks::{self, BodyText, Paragraph, ParagraphStyle};
 use serde_json::Value;
 
 /// The maximum length in bytes of a byline in which marked-up bylines of the body are searched.

@@ -1,12 +1,9 @@
 //! Writes persons, places, products and the other concepts of a document.
 
-use super::codes;
 use super::item::ItemSource;
-use super::lexical;
-use super::text;
 use super::xml::XmlWriter;
-use serde_json::Map;
-use serde_json::Value;
+use super::{codes, lexical, text};
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::io;
 

@@ -1,14 +1,10 @@
 //! Writes `contentSet`: the bodies of a text and the renditions of a picture.
 
 use super::extension::ExtensionProperties;
-use super::item::ItemKind;
-use super::item::ItemSource;
-use super::lexical;
-use super::text;
-use super::xhtml;
+use super::item::{ItemKind, ItemSource};
 use super::xml::XmlWriter;
-use serde_json::Map;
-use serde_json::Value;
+use super::{lexical, text, xhtml};
+use serde_json::{Map, Value};
 use std::io;
 
 /// The parts of a news item that have a place in `contentSet`.

@@ -1,17 +1,10 @@
 //! Writes `contentMeta`: the metadata of the content.
 
-use super::concepts;
-use super::concepts::ConceptList;
-use super::concepts::PositionAsserts;
-use super::item;
-use super::item::ItemKind;
-use super::item::ItemSource;
-use super::lexical;
-use super::rights;
-use super::text;
+use super::concepts::{self, ConceptList, PositionAsserts};
+use super::item::{self, ItemKind, ItemSource};
 use super::xml::XmlWriter;
-use serde_json::Map;
-use serde_json::Value;
+use super::{lexical, rights, text};
+use serde_json::{Map, Value};
 use std::io;
 
 /// Writes the content metadata in schema order, and returns the assertions to write after it.

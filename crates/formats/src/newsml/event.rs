@@ -1,12 +1,9 @@
 //! Writes `concept`: an event of the calendar.
 
-use super::item;
-use super::item::ItemSource;
-use super::lexical;
-use super::text;
+use super::item::{self, ItemSource};
 use super::xml::XmlWriter;
-use serde_json::Map;
-use serde_json::Value;
+use super::{lexical, text};
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::io;
 

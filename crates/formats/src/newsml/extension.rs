@@ -11,8 +11,7 @@
 //! part of the value that its type allows.
 
 use super::xml::XmlWriter;
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::io;
 

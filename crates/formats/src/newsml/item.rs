@@ -1,21 +1,13 @@
 //! Writes one item: its opening element and its parts in order.
 
-use super::NewsmlVersion;
-use super::codes;
-use super::content;
-use super::content_meta;
-use super::event;
 use super::extension::ExtensionProperties;
-use super::item_meta;
-use super::lexical;
-use super::planning;
-use super::properties;
-use super::properties::PropertyPlacement;
-use super::rights;
+use super::properties::{self, PropertyPlacement};
 use super::xml::XmlWriter;
+use super::{
+    NewsmlVersion, codes, content, content_meta, event, item_meta, lexical, planning, rights,
+};
 use metadata::RightsMetadata;
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::io;
 

@@ -1,11 +1,8 @@
 //! Writes `itemMeta`: the management metadata of an item.
 
-use super::codes;
-use super::item;
-use super::item::ItemKind;
-use super::item::ItemSource;
-use super::lexical;
+use super::item::{self, ItemKind, ItemSource};
 use super::xml::XmlWriter;
+use super::{codes, lexical};
 use serde_json::Value;
 use std::io;
 

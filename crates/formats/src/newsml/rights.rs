@@ -1,14 +1,11 @@
 //! Writes `rightsInfo`: the rights holder and the usage terms; and, since 2.35, the rights and provenance of the
 //! picture.
 
-use super::item;
-use super::item::ItemSource;
-use super::lexical;
-use super::text;
+use super::item::{self, ItemSource};
 use super::xml::XmlWriter;
+use super::{lexical, text};
 use crate::rights::SourceTypeIndicator;
-use metadata::Licensor;
-use metadata::RightsMetadata;
+use metadata::{Licensor, RightsMetadata};
 use std::borrow::Cow;
 use std::io;
 

@@ -1,8 +1,6 @@
 //! Writes an HTML body as well-formed XHTML.
 
-use super::super::html;
-use super::super::html::ElementRole;
-use super::super::html::HtmlEvent;
+use super::super::html::{self, ElementRole, HtmlEvent};
 use super::xml::XmlWriter;
 use std::io;
 

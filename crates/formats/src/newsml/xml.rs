@@ -2,12 +2,8 @@
 
 use super::lexical;
 use quick_xml::Writer;
-use quick_xml::events::BytesDecl;
-use quick_xml::events::BytesEnd;
-use quick_xml::events::BytesStart;
-use quick_xml::events::BytesText;
-use quick_xml::events::Event;
 use quick_xml::events::attributes::Attribute;
+use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 use quick_xml::name::QName;
 use std::borrow::Cow;
 use std::io;
