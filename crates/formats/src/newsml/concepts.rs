@@ -150,19 +150,14 @@ fn write_entry<'a>(
         }
         None => xml.empty(list.element, attributes)?,
     }
-    for (member, value) in entry {
-        let placed = match member.as_str() {
-            // The element has the name on one line; any other form is kept as an extension property.
-            "name" => name.is_some_and(|name| lexical::one_line(name) == name),
-            "code" | "scheme" => code.is_some(),
-            "confidence" => confidence.is_some(),
-            "relevance" => relevance.is_some(),
-            other => placed.contains(&other),
-        };
-        if !placed {
-            item.about_content.add_member(list.name, index, (member, value));
-        }
-    }
+    item.about_content.add_members(list.name, index, entry, |member, _| match member {
+        // The element has the name on one line; any other form is kept as an extension property.
+        "name" => name.is_some_and(|name| lexical::one_line(name) == name),
+        "code" | "scheme" => code.is_some(),
+        "confidence" => confidence.is_some(),
+        "relevance" => relevance.is_some(),
+        other => placed.contains(&other),
+    });
     Ok(())
 }
 
@@ -184,19 +179,14 @@ fn write_keyword<'a>(
     let relevance = percent(entry, "relevance");
     let attributes = [("confidence", confidence.as_deref()), ("relevance", relevance.as_deref())];
     xml.leaf("keyword", attributes, &line)?;
-    for (member, value) in entry {
-        let placed = match member.as_str() {
-            // The element itself implies the scheme.
-            "scheme" => true,
-            "name" => line == name,
-            "confidence" => confidence.is_some(),
-            "relevance" => relevance.is_some(),
-            _ => false,
-        };
-        if !placed {
-            item.about_content.add_member("subject", index, (member, value));
-        }
-    }
+    item.about_content.add_members("subject", index, entry, |member, _| match member {
+        // The element itself implies the scheme.
+        "scheme" => true,
+        "name" => line == name,
+        "confidence" => confidence.is_some(),
+        "relevance" => relevance.is_some(),
+        _ => false,
+    });
     Ok(true)
 }
 

@@ -86,13 +86,10 @@ pub(super) fn write(
         xhtml::write(xml, &lexical::one_line(headline), html)?;
         xml.close("inlineXML")?;
     }
-    if let Some(text) = bodies.text {
-        xml.leaf("inlineData", [("contenttype", Some("text/plain"))], text)?;
-    }
-    if let Some(sports) = bodies.sports {
-        let kind = ("contenttype", Some("application/xml"));
-        xml.leaf("inlineData", [kind, ("contenttypevariant", Some("SportsML"))], sports)?;
-    }
+    xml.leaf_if_any("inlineData", [("contenttype", Some("text/plain"))], bodies.text)?;
+    let kind = ("contenttype", Some("application/xml"));
+    let variant = ("contenttypevariant", Some("SportsML"));
+    xml.leaf_if_any("inlineData", [kind, variant], bodies.sports)?;
     for (key, rendition) in &bodies.renditions {
         write_rendition(xml, key, rendition)?;
     }

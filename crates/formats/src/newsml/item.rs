@@ -191,16 +191,17 @@ pub(super) fn write_catalogs(xml: &mut XmlWriter<'_>) -> io::Result<()> {
 
 /// Writes the provider of the item. `sender` is one line.
 pub(super) fn write_provider(xml: &mut XmlWriter<'_>, sender: &str) -> io::Result<()> {
-    write_named(xml, ("provider", None), sender)
+    write_named(xml, ("provider", None), Some(sender))
 }
 
-/// Writes an element for a party or place that is identified only by name. `element` is the element's name and the
-/// role; `name` is one line.
+/// Writes an element for a party or place that is identified only by name, or nothing without a name. `element` is
+/// the element's name and the role; `name` is one line.
 pub(super) fn write_named(
     xml: &mut XmlWriter<'_>,
     element: (&'static str, Option<&str>),
-    name: &str,
+    name: Option<&str>,
 ) -> io::Result<()> {
+    let Some(name) = name else { return Ok(()) };
     xml.open(element.0, [("literal", Some(name)), ("role", element.1)])?;
     xml.leaf("name", [], name)?;
     xml.close(element.0)

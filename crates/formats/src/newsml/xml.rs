@@ -77,6 +77,16 @@ impl<'w> XmlWriter<'w> {
         self.close(name)
     }
 
+    /// Writes an element that contains only text, or nothing without a text.
+    pub(super) fn leaf_if_any<const N: usize>(
+        &mut self,
+        name: &'static str,
+        attributes: Attributes<'_, N>,
+        text: Option<&str>,
+    ) -> io::Result<()> {
+        text.map_or(Ok(()), |text| self.leaf(name, attributes, text))
+    }
+
     /// Writes text, escaping it.
     pub(super) fn text(&mut self, text: &str) -> io::Result<()> {
         // Not left to quick-xml, which does not remove the characters that XML forbids.
