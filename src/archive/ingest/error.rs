@@ -110,6 +110,16 @@ fn list(refusals: &[FileRefusal]) -> String {
 }
 
 impl IngestError {
+    /// Fails if `found`, a number of `unit`, exceeds the limit that `setting` defines.
+    pub(super) fn check_limit(
+        found: u64,
+        limit: u64,
+        unit: &'static str,
+        setting: &'static str,
+    ) -> Result<(), Self> {
+        if found > limit { Err(Self::TooLarge { found, limit, unit, setting }) } else { Ok(()) }
+    }
+
     /// Returns whether the machine failed and not the input, so that a retry may succeed.
     #[must_use]
     pub fn is_internal(&self) -> bool {

@@ -210,13 +210,6 @@ pub(super) fn read(
     if metadata.len() == 0 {
         return Err(IngestError::Empty);
     }
-    if metadata.len() > bytes_max {
-        return Err(IngestError::TooLarge {
-            found: metadata.len(),
-            limit: bytes_max,
-            unit: "bytes",
-            setting,
-        });
-    }
+    IngestError::check_limit(metadata.len(), bytes_max, "bytes", setting)?;
     fs::read(path).map_err(IngestError::Unreadable)
 }

@@ -273,15 +273,11 @@ impl Ingest {
 
     fn length(&self, path: &Path) -> Result<u64, IngestError> {
         let found = std::fs::metadata(path).map_err(IngestError::Unreadable)?.len();
-        let limit = self.limits.file_bytes_max;
         if found == 0 {
             return Err(IngestError::Empty);
         }
-        if found > limit {
-            let unit = "bytes";
-            let setting = "media.file_bytes_max";
-            return Err(IngestError::TooLarge { found, limit, unit, setting });
-        }
+        let limit = self.limits.file_bytes_max;
+        IngestError::check_limit(found, limit, "bytes", "media.file_bytes_max")?;
         Ok(found)
     }
 }

@@ -90,9 +90,7 @@ impl IncomingPath {
             Self::File(path) | Self::ItemFolder(path) => path,
         }
     }
-}
 
-impl IncomingPath {
     /// Returns the item that the name of the file or folder denotes. A photograph whose name is not a valid id
     /// gets an id from its content.
     #[must_use]
@@ -345,14 +343,9 @@ impl Ingest {
     /// Checks that a photograph of `length` bytes fits into the whole memory budget.
     fn fits(&self, picture: &CheckedPhotograph, length: u64) -> Result<(), IngestError> {
         let found = picture.memory_bytes(&self.originals).saturating_add(length);
-        let limit = self.limits.memory_bytes;
+        let unit = "bytes to hold while it is read";
         // The wait for a share beyond the whole budget would never end.
-        if found > limit {
-            let unit = "bytes to hold while it is read";
-            let setting = "ingest.memory_bytes";
-            return Err(IngestError::TooLarge { found, limit, unit, setting });
-        }
-        Ok(())
+        IngestError::check_limit(found, self.limits.memory_bytes, unit, "ingest.memory_bytes")
     }
 
     /// Stores a photograph with its derived files, and also returns the warnings.
@@ -378,13 +371,11 @@ impl Ingest {
         // A server has no runs. It treats a file with the same name as a later version.
         let Some(names) = &self.names else { return Ok(()) };
         let mut names = names.lock();
-        match names.get(&(key.clone(), extension)) {
-            Some(other) if other != path => Err(IngestError::SameId(other.display().to_string())),
-            Some(_) => Ok(()),
-            None => {
-                names.insert((key.clone(), extension), path.to_owned());
-                Ok(())
-            }
+        let holder = names.entry((key.clone(), extension)).or_insert_with(|| path.to_owned());
+        if *holder == path {
+            Ok(())
+        } else {
+            Err(IngestError::SameId(holder.display().to_string()))
         }
     }
 

@@ -35,9 +35,7 @@ pub(super) struct ConceptList<'a> {
 
 /// The positions of places, which are written separately from the places.
 #[derive(Debug, Default)]
-pub(super) struct PositionAsserts {
-    positions: Vec<PlacePosition>,
-}
+pub(super) struct PositionAsserts(Vec<PlacePosition>);
 
 #[derive(Debug)]
 struct PlacePosition {
@@ -53,21 +51,15 @@ enum ConceptIdentity {
     Literal(String),
 }
 
-impl ConceptIdentity {
-    fn attributes(&self) -> (Option<&str>, Option<&str>) {
-        match self {
-            ConceptIdentity::Code(code) => (Some(code), None),
-            ConceptIdentity::Literal(literal) => (None, Some(literal)),
-        }
-    }
-}
-
 impl PositionAsserts {
     /// Writes one assertion per position, with latitude and longitude in degrees.
     pub(super) fn write(&self, xml: &mut XmlWriter<'_>) -> io::Result<()> {
-        for position in &self.positions {
-            let (qcode, literal) = position.identity.attributes();
-            xml.open("assert", [("qcode", qcode), ("literal", literal)])?;
+        for position in &self.0 {
+            let identity = match &position.identity {
+                ConceptIdentity::Code(code) => ("qcode", Some(code.as_str())),
+                ConceptIdentity::Literal(literal) => ("literal", Some(literal.as_str())),
+            };
+            xml.open("assert", [identity])?;
             xml.open("geoAreaDetails", [])?;
             let latitude = Some(position.latitude.as_str());
             let longitude = Some(position.longitude.as_str());
@@ -95,7 +87,7 @@ pub(super) fn write_subjects(
             if name == "place"
                 && let Some(position) = position(entry, &identity_counts)
             {
-                asserts.positions.push(position);
+                asserts.0.push(position);
                 placed.push("geometry_geojson");
             }
             if name == "subject" && write_keyword(xml, item, index, entry)? {

@@ -15,7 +15,7 @@ pub(super) fn write(
     xml.open("itemMeta", [])?;
     let class = class(item);
     xml.empty("itemClass", [("qcode", class.as_deref())])?;
-    item::write_provider(xml, sender)?;
+    item::write_named(xml, ("provider", None), Some(sender))?;
     // The element has `version_time`; this keeps a malformed time as an extension property.
     item.valid_text("versioncreated", lexical::is_date_time);
     xml.leaf("versionCreated", [], item.version_time)?;

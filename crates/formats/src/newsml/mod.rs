@@ -59,10 +59,7 @@ impl NewsmlVersion {
 
     /// Returns whether messages of this version state rights and provenance.
     fn has_rights(self) -> bool {
-        match self {
-            Self::V2_30 => false,
-            Self::V2_35 => true,
-        }
+        self == Self::V2_35
     }
 }
 

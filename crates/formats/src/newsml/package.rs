@@ -98,7 +98,7 @@ impl NewsPackage<'_> {
         item::open_item(xml, "packageItem", self.version, &identity)?;
         xml.open("itemMeta", [])?;
         xml.empty("itemClass", [("qcode", Some("ninat:composite"))])?;
-        item::write_provider(xml, self.sender)?;
+        item::write_named(xml, ("provider", None), Some(self.sender))?;
         xml.leaf("versionCreated", [], self.version_time)?;
         xml.empty("pubStatus", [("qcode", Some(&item::status_qcode(self.main)))])?;
         xml.close("itemMeta")?;
