@@ -6,16 +6,16 @@
 //! No public specification defines the markup of fact boxes, preambles and bylines, so the common conventions are
 //! recognized: `aside`, and the English and Swedish class names in [`style_of_class`].
 
-use super::html;
-use super::html::Attribute;
-use super::html::ElementRole;
-use super::html::HtmlElement;
-use super::html::HtmlEvent;
+use super::html::{self, Attribute, ElementRole, HtmlElement, HtmlEvent};
 use std::collections::HashSet;
+use strum::IntoStaticStr;
 
-/// The role of a paragraph in a newspaper.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The role of a paragraph in a newspaper. As a text it is the name of its style in a layout program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(super) enum ParagraphStyle {
+    #[default]
     Body,
     /// The first, emphasized paragraph.
     Preamble,
@@ -25,6 +25,7 @@ pub(super) enum ParagraphStyle {
     Subheading,
     Byline,
     /// The heading of a fact box.
+    #[strum(serialize = "facts heading")]
     FactsHeading,
     /// A paragraph of a fact box.
     Facts,
@@ -120,7 +121,7 @@ fn is_printable(c: char) -> bool {
     !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}' | '\u{2028}' | '\u{2029}' | '\u{feff}')
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct TextContext {
     style: ParagraphStyle,
     bold: bool,
@@ -149,14 +150,7 @@ struct BodyReader {
 
 impl BodyReader {
     fn context(&self) -> TextContext {
-        let outermost = TextContext {
-            style: ParagraphStyle::Body,
-            bold: false,
-            italic: false,
-            cell: false,
-            preformatted: false,
-        };
-        self.contexts.last().copied().unwrap_or(outermost)
+        self.contexts.last().copied().unwrap_or_default()
     }
 
     fn open(&mut self, element: HtmlElement, attributes: &[Attribute]) {
@@ -213,21 +207,9 @@ impl BodyReader {
 
     /// Ends the paragraph at the start or end of an element that is not inline.
     fn break_paragraph_at(&mut self, element: HtmlElement) {
-        let within_line = match element.role {
-            ElementRole::Inline | ElementRole::Link => true,
-            ElementRole::Void => element.name != "hr",
-            ElementRole::Cell => true,
-            ElementRole::Paragraph
-            | ElementRole::Block
-            | ElementRole::Heading
-            | ElementRole::Item
-            | ElementRole::Term
-            | ElementRole::List
-            | ElementRole::Table
-            | ElementRole::RowGroup
-            | ElementRole::Row => false,
-        };
-        if within_line {
+        let has_inline_role =
+            matches!(element.role, ElementRole::Inline | ElementRole::Link | ElementRole::Cell);
+        if has_inline_role || element.role == ElementRole::Void && element.name != "hr" {
             return;
         }
         // A cell stays on the line of its row, even if it contains blocks.

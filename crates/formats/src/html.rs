@@ -7,12 +7,11 @@
 //! Scripts, styles and embedded pages are removed with their content. Unknown elements are removed, but their text
 //! is kept. Only attributes on an allowlist are kept; it has no event handlers and no styles.
 
-use html5gum::Span;
-use html5gum::Tokenizer;
-use html5gum::emitters::callback::Callback;
-use html5gum::emitters::callback::CallbackEmitter;
-use html5gum::emitters::callback::CallbackEvent;
+use html5gum::emitters::callback::{Callback, CallbackEmitter, CallbackEvent};
+use html5gum::{Span, Tokenizer};
 use std::convert::Infallible;
+
+use ElementRole::*;
 
 /// The maximum nesting depth; deeper elements lose their tags and keep their text.
 ///
@@ -143,7 +142,7 @@ impl<'s> HtmlWalker<'s> {
         let Some(element) = self.pending.take() else { return };
         self.close_implied(element.role);
         // A void element encloses nothing, so it does not count towards the depth.
-        if element.role == ElementRole::Void {
+        if element.role == Void {
             (self.sink)(HtmlEvent::Open(element, &self.attributes));
         } else if self.open.len() < DEPTH_MAX {
             (self.sink)(HtmlEvent::Open(element, &self.attributes));
@@ -157,46 +156,22 @@ impl<'s> HtmlWalker<'s> {
     fn close_implied(&mut self, role: ElementRole) {
         // The bounds follow the scopes of the HTML standard: a tag inside a cell cannot close elements outside of
         // its table.
-        match role {
-            ElementRole::Inline | ElementRole::Void => {}
-            ElementRole::Link => {
-                self.close_last(&[ElementRole::Link], &[ElementRole::Cell, ElementRole::Table]);
-            }
-            ElementRole::Item => {
-                self.close_last(&[ElementRole::Item], &[ElementRole::List, ElementRole::Cell]);
-            }
-            ElementRole::Term => {
-                self.close_last(&[ElementRole::Term], &[ElementRole::List, ElementRole::Cell]);
-            }
-            ElementRole::Cell => {
-                self.close_last(&[ElementRole::Cell], &[ElementRole::Row, ElementRole::Table]);
-            }
-            ElementRole::Row => {
-                self.close_last(&[ElementRole::Row], &[ElementRole::Table, ElementRole::RowGroup]);
-            }
-            ElementRole::RowGroup => {
-                self.close_last(&[ElementRole::RowGroup, ElementRole::Row], &[ElementRole::Table]);
-            }
-            ElementRole::Heading => {
-                self.close_last(
-                    &[ElementRole::Heading, ElementRole::Paragraph],
-                    &[ElementRole::Cell, ElementRole::Table],
-                );
-            }
-            ElementRole::Paragraph
-            | ElementRole::Block
-            | ElementRole::List
-            | ElementRole::Table => {
-                self.close_last(
-                    &[ElementRole::Paragraph],
-                    &[ElementRole::Cell, ElementRole::Table],
-                );
-            }
-        }
+        let (closed, bounds): (&[ElementRole], _) = match role {
+            Inline | Void => return,
+            Link => (&[Link], [Cell, Table]),
+            Item => (&[Item], [List, Cell]),
+            Term => (&[Term], [List, Cell]),
+            Cell => (&[Cell], [Row, Table]),
+            Row => (&[Row], [Table, RowGroup]),
+            RowGroup => (&[RowGroup, Row], [Table, Table]),
+            Heading => (&[Heading, Paragraph], [Cell, Table]),
+            Paragraph | Block | List | Table => (&[Paragraph], [Cell, Table]),
+        };
+        self.close_last(closed, bounds);
     }
 
     /// Closes the outermost element with one of `roles` within the innermost element with one of `bounds`.
-    fn close_last(&mut self, roles: &[ElementRole], bounds: &[ElementRole]) {
+    fn close_last(&mut self, roles: &[ElementRole], bounds: [ElementRole; 2]) {
         let bound = self.open.iter().rposition(|open| bounds.contains(&open.role));
         let from = bound.map_or(0, |index| index + 1);
         let found = self.open[from..].iter().position(|open| roles.contains(&open.role));
@@ -213,7 +188,7 @@ impl<'s> HtmlWalker<'s> {
             return;
         }
         let Some(element) = element(name) else { return };
-        if element.role == ElementRole::Void {
+        if element.role == Void {
             return;
         }
         // Matched by number only, because the names beyond the depth limit are not recorded.
@@ -222,23 +197,11 @@ impl<'s> HtmlWalker<'s> {
             return;
         }
         // An end tag inside a cell must not close anything outside of the table.
-        let search_from = match element.role {
-            ElementRole::Table | ElementRole::RowGroup | ElementRole::Row | ElementRole::Cell => 0,
-            ElementRole::Paragraph
-            | ElementRole::Block
-            | ElementRole::Heading
-            | ElementRole::Item
-            | ElementRole::Term
-            | ElementRole::List
-            | ElementRole::Link
-            | ElementRole::Inline
-            | ElementRole::Void => {
-                self.open.iter().rposition(|open| open.role == ElementRole::Cell).unwrap_or(0)
-            }
-        };
-        if let Some(index) =
-            self.open[search_from..].iter().rposition(|open| open.name == element.name)
-        {
+        let stops_at_cell = !matches!(element.role, Table | RowGroup | Row | Cell);
+        let cell = self.open.iter().rposition(|open| open.role == Cell && stops_at_cell);
+        let search_from = cell.unwrap_or(0);
+        let found = self.open[search_from..].iter().rposition(|open| open.name == element.name);
+        if let Some(index) = found {
             self.close_to(search_from + index);
         }
     }
@@ -325,77 +288,34 @@ pub(super) fn is_safe_url(address: &str) -> bool {
 }
 
 fn element(name: &[u8]) -> Option<HtmlElement> {
-    let index = ELEMENTS.binary_search_by(|(candidate, _)| candidate.as_bytes().cmp(name)).ok()?;
-    let (name, role) = ELEMENTS[index];
-    Some(HtmlElement { name, role })
+    let name = str::from_utf8(name).ok()?;
+    ELEMENTS.iter().find_map(|&(role, names)| {
+        let name = names.split(' ').find(|known| *known == name)?;
+        Some(HtmlElement { name, role })
+    })
 }
 
-/// The known elements, sorted for binary search.
-const ELEMENTS: [(&str, ElementRole); 66] = [
-    ("a", ElementRole::Link),
-    ("abbr", ElementRole::Inline),
-    ("address", ElementRole::Block),
-    ("article", ElementRole::Block),
-    ("aside", ElementRole::Block),
-    ("b", ElementRole::Inline),
-    ("bdi", ElementRole::Inline),
-    ("bdo", ElementRole::Inline),
-    ("blockquote", ElementRole::Block),
-    ("br", ElementRole::Void),
-    ("caption", ElementRole::RowGroup),
-    ("cite", ElementRole::Inline),
-    ("code", ElementRole::Inline),
-    ("dd", ElementRole::Term),
-    ("del", ElementRole::Inline),
-    ("details", ElementRole::Block),
-    ("dfn", ElementRole::Inline),
-    ("div", ElementRole::Block),
-    ("dl", ElementRole::List),
-    ("dt", ElementRole::Term),
-    ("em", ElementRole::Inline),
-    ("figcaption", ElementRole::Block),
-    ("figure", ElementRole::Block),
-    ("footer", ElementRole::Block),
-    ("h1", ElementRole::Heading),
-    ("h2", ElementRole::Heading),
-    ("h3", ElementRole::Heading),
-    ("h4", ElementRole::Heading),
-    ("h5", ElementRole::Heading),
-    ("h6", ElementRole::Heading),
-    ("header", ElementRole::Block),
-    ("hr", ElementRole::Void),
-    ("i", ElementRole::Inline),
-    ("img", ElementRole::Void),
-    ("ins", ElementRole::Inline),
-    ("kbd", ElementRole::Inline),
-    ("li", ElementRole::Item),
-    ("main", ElementRole::Block),
-    ("mark", ElementRole::Inline),
-    ("nav", ElementRole::Block),
-    ("ol", ElementRole::List),
-    ("p", ElementRole::Paragraph),
-    ("pre", ElementRole::Block),
-    ("q", ElementRole::Inline),
-    ("s", ElementRole::Inline),
-    ("samp", ElementRole::Inline),
-    ("section", ElementRole::Block),
-    ("small", ElementRole::Inline),
-    ("span", ElementRole::Inline),
-    ("strike", ElementRole::Inline),
-    ("strong", ElementRole::Inline),
-    ("sub", ElementRole::Inline),
-    ("summary", ElementRole::Block),
-    ("sup", ElementRole::Inline),
-    ("table", ElementRole::Table),
-    ("tbody", ElementRole::RowGroup),
-    ("td", ElementRole::Cell),
-    ("tfoot", ElementRole::RowGroup),
-    ("th", ElementRole::Cell),
-    ("thead", ElementRole::RowGroup),
-    ("time", ElementRole::Inline),
-    ("tr", ElementRole::Row),
-    ("u", ElementRole::Inline),
-    ("ul", ElementRole::List),
-    ("var", ElementRole::Inline),
-    ("wbr", ElementRole::Void),
+/// The names of the known elements, by role.
+const ELEMENTS: [(ElementRole, &str); 13] = [
+    (Paragraph, "p"),
+    (
+        Block,
+        "address article aside blockquote details div figcaption figure footer header \
+         main nav pre section summary",
+    ),
+    (Heading, "h1 h2 h3 h4 h5 h6"),
+    (Item, "li"),
+    (Term, "dd dt"),
+    (List, "dl ol ul"),
+    (Table, "table"),
+    (RowGroup, "caption tbody tfoot thead"),
+    (Row, "tr"),
+    (Cell, "td th"),
+    (Link, "a"),
+    (
+        Inline,
+        "abbr b bdi bdo cite code del dfn em i ins kbd mark q s samp small span strike \
+         strong sub sup time u var",
+    ),
+    (Void, "br hr img wbr"),
 ];

@@ -5,12 +5,10 @@
 //! units, because a tag has four digits and the program stores text as UTF-16. The published format description is
 //! silent on this case.
 
-use super::blocks::Paragraph;
-use super::blocks::ParagraphStyle;
-use super::blocks::TextRun;
-use super::story;
-use super::story::Story;
+use super::blocks::{Paragraph, ParagraphStyle, TextRun};
+use super::story::{self, Story};
 use serde_json::Value;
+use std::fmt::Write;
 
 /// The start of every file, which must come first.
 const START: &str = "<ASCII-WIN>\r\n<Version:5><FeatureSet:InDesign-Roman>\
@@ -48,26 +46,13 @@ fn print(story: &Story) -> String {
         line(&mut out, "vignette", vignette.trim());
     }
     for paragraph in &story.paragraphs {
-        start(&mut out, name(paragraph.style));
+        start(&mut out, paragraph.style.into());
         print_runs(&mut out, paragraph);
         out.push_str("\r\n");
     }
     story.bylines.iter().for_each(|byline| line(&mut out, "byline", byline));
     story.captions.iter().for_each(|caption| line(&mut out, "caption", caption));
     out
-}
-
-fn name(style: ParagraphStyle) -> &'static str {
-    match style {
-        ParagraphStyle::Body => "body",
-        ParagraphStyle::Preamble => "preamble",
-        ParagraphStyle::Vignette => "vignette",
-        ParagraphStyle::Subheading => "subheading",
-        ParagraphStyle::Byline => "byline",
-        ParagraphStyle::FactsHeading => "facts heading",
-        ParagraphStyle::Facts => "facts",
-        ParagraphStyle::Caption => "caption",
-    }
 }
 
 fn line(out: &mut String, style: &str, text: &str) {
@@ -121,15 +106,10 @@ fn escape(out: &mut String, text: &str) {
             _ => {
                 // A tag has four digits, so a code point above U+FFFF needs two tags.
                 for unit in c.encode_utf16(&mut [0; 2]) {
-                    out.push_str("<0x");
-                    out.extend([12, 8, 4, 0].map(|shift| hex((*unit >> shift) & 0xf)));
-                    out.push('>');
+                    // Writing to a string cannot fail.
+                    let _infallible = write!(out, "<0x{unit:04X}>");
                 }
             }
         }
     }
-}
-
-fn hex(digit: u16) -> char {
-    char::from_digit(u32::from(digit), 16).unwrap_or('0').to_ascii_uppercase()
 }

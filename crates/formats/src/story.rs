@@ -1,9 +1,6 @@
 //! Assembles the parts of a newspaper text from a document.
 
-use super::blocks;
-use super::blocks::BodyText;
-use super::blocks::Paragraph;
-use super::blocks::ParagraphStyle;
+use super::blocks::{self, BodyText, Paragraph, ParagraphStyle};
 use serde_json::Value;
 
 /// The maximum length in bytes of a byline in which marked-up bylines of the body are searched.
@@ -65,18 +62,16 @@ impl Story {
         let line = paragraph.line();
         // A body may repeat the headline as its first heading.
         let repeats = self.paragraphs.is_empty() && line == self.headline;
-        match paragraph.style {
-            ParagraphStyle::Subheading if repeats => {}
-            ParagraphStyle::Byline => self.bylines.push(line),
-            // Only the first vignette is a kicker; a later one stays in the text.
-            ParagraphStyle::Vignette if self.vignette.is_empty() => self.vignette = line,
-            ParagraphStyle::Vignette
-            | ParagraphStyle::Body
-            | ParagraphStyle::Preamble
-            | ParagraphStyle::Subheading
-            | ParagraphStyle::FactsHeading
-            | ParagraphStyle::Facts
-            | ParagraphStyle::Caption => self.paragraphs.push(paragraph),
+        if paragraph.style == ParagraphStyle::Subheading && repeats {
+            return;
+        }
+        // Only the first vignette is a kicker; a later one stays in the text.
+        if paragraph.style == ParagraphStyle::Vignette && self.vignette.is_empty() {
+            self.vignette = line;
+        } else if paragraph.style == ParagraphStyle::Byline {
+            self.bylines.push(line);
+        } else {
+            self.paragraphs.push(paragraph);
         }
     }
 }

@@ -14,7 +14,8 @@ use serde_json::{Map, Value, json};
 
 use crate::Caption;
 use crate::rights::RightsMetadata;
-use crate::rights::table::{Member, PROPERTIES, Property, PropertyClass, ValueKind};
+use crate::rights::table::ValueKind::*;
+use crate::rights::table::{Member, PROPERTIES, Property, PropertyClass};
 use crate::rights::values::{X_DEFAULT, joined_text};
 
 /// The name of the property for the identifier of a picture.
@@ -95,18 +96,10 @@ pub(crate) fn of_caption(caption: &Caption) -> Map<String, Value> {
 /// Builds the value of a property from a text.
 fn text_value(member: &Member, text: &str) -> Value {
     let value = match member.kind {
-        ValueKind::AltLang => json!({ X_DEFAULT: text }),
+        AltLang => json!({ X_DEFAULT: text }),
         // The only structure among the text fields is the copyright owner.
-        ValueKind::Structure(_) => json!({ "copyrightOwnerName": text }),
-        ValueKind::Text
-        | ValueKind::Uri
-        | ValueKind::DateTime
-        | ValueKind::Vocabulary(_)
-        | ValueKind::Integer
-        | ValueKind::Number
-        | ValueKind::Latitude
-        | ValueKind::Longitude
-        | ValueKind::Altitude => Value::from(text),
+        Structure(_) => json!({ "copyrightOwnerName": text }),
+        Text | Uri | DateTime | Vocabulary(_) | Number(_) => Value::from(text),
     };
     if member.many.is_some() { Value::Array(vec![value]) } else { value }
 }

@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::date_time::PartialDateTime;
 use crate::rdf_read::{self, RdfMember};
-use crate::rights::table::ValueKind::{Integer, Latitude, Longitude, Text};
+use crate::rights::table::NumberKind::{Integer, Latitude, Longitude};
+use crate::rights::table::ValueKind::{Number, Text};
 use crate::rights::table::XmpNamespace::{Dc, Exif, Photoshop, XmpNote};
 use crate::rights::table::{Member, Property, PropertyClass, XmpNamespace, bag, one};
 use crate::rights::values::{default_text, joined_text};
@@ -17,10 +18,10 @@ use jpeg::header::JpegHeader;
 
 /// The properties that are read besides the properties of the IPTC standard.
 pub(super) static OTHERS: [Member; 5] = [
-    one("urgency", Photoshop, "Urgency", Integer),
+    one("urgency", Photoshop, "Urgency", Number(Integer)),
     bag("language", Dc, "language", Text),
-    one("latitude", Exif, "GPSLatitude", Latitude),
-    one("longitude", Exif, "GPSLongitude", Longitude),
+    one("latitude", Exif, "GPSLatitude", Number(Latitude)),
+    one("longitude", Exif, "GPSLongitude", Number(Longitude)),
     one("extendedXmp", XmpNote, "HasExtendedXMP", Text),
 ];
 

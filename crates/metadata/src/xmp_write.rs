@@ -327,11 +327,7 @@ impl XmlPrinter {
             ValueKind::Text | ValueKind::Uri | ValueKind::DateTime | ValueKind::Vocabulary(_) => {
                 escape(&mut self.out, default_text(value));
             }
-            ValueKind::Integer
-            | ValueKind::Number
-            | ValueKind::Latitude
-            | ValueKind::Longitude
-            | ValueKind::Altitude => self.push(&[&print_number(kind, value)]),
+            ValueKind::Number(kind) => self.out.push_str(&print_number(kind, value)),
         }
     }
 }

@@ -13,23 +13,25 @@ pub mod view;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::HashSet, time::Duration};
+use std::collections::HashSet;
 
 use api::collections::{CollectionBody, CollectionChange};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
 use crate::access::auth::Principal;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{COLLECTION_ITEMS_MAX, COLLECTIONS_PER_USER_MAX};
-use crate::storage::database::{Collection, CollectionHead, Db, DbError, NewCollection, WriteTx};
+use crate::storage::database::{
+    Collection, CollectionHead, Db, DbError, NewCollection, ReadTx, WriteTx,
+};
 use model::ItemKey;
 use model::account::Permission;
 use order::reorder;
 
 /// Minimum interval between two writes of a collection's last access, so that a page in constant use
 /// does not cause constant writes.
-const COLLECTION_ACCESSED: Duration = Duration::from_secs(60);
+const COLLECTION_ACCESSED: SignedDuration = SignedDuration::from_secs(60);
 
 /// The collections section; cheap to clone.
 #[derive(Clone)]
@@ -82,8 +84,7 @@ impl Collections {
                 return Ok(None);
             }
             tx.insert_collection(&new, now)?;
-            let head = read.find_collection_head(new.id)?;
-            head.map(|head| read.load_collection(head)).transpose()
+            reload(&read, new.id)
         });
         created.await?.ok_or_else(|| {
             let message = format!("A user has {COLLECTIONS_PER_USER_MAX} collections at most");
@@ -102,7 +103,7 @@ impl Collections {
         let head = &mut found.head;
         let since = now.duration_since(head.accessed);
         // A page that reads a collection all the time must not write all the time.
-        if since >= signed(COLLECTION_ACCESSED) {
+        if since >= COLLECTION_ACCESSED {
             let number = head.number;
             // A read succeeds even if the database accepts no writes.
             match self.db.write(move |tx| tx.mark_collection_accessed(number, now)).await {
@@ -161,8 +162,7 @@ impl Collections {
             if changed {
                 tx.mark_collection_modified(head.number, now)?;
             }
-            let head = read.find_collection_head(head.id)?;
-            head.map(|head| read.load_collection(head)).transpose()
+            reload(&read, head.id)
         });
         Ok(updated.await?.flatten())
     }
@@ -257,11 +257,13 @@ pub fn item_keys<'a>(uris: impl Iterator<Item = &'a String>) -> Vec<ItemKey> {
     uris.filter_map(|uri| ItemKey::from_uri(uri).ok()).collect()
 }
 
+/// Loads a collection after a change.
+fn reload(tx: &ReadTx<'_>, id: Uuid) -> Result<Option<Collection>, DbError> {
+    let head = tx.find_collection_head(id)?;
+    head.map(|head| tx.load_collection(head)).transpose()
+}
+
 fn full() -> Error {
     let message = format!("A collection has {COLLECTION_ITEMS_MAX} items at most");
     Error::new(ErrorKind::Conflict, message)
-}
-
-fn signed(duration: Duration) -> jiff::SignedDuration {
-    jiff::SignedDuration::try_from(duration).unwrap_or(jiff::SignedDuration::MAX)
 }

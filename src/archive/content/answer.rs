@@ -59,10 +59,7 @@ pub enum ItemLookup {
 /// Returns whether an item with this status is still delivered to a reader that waits for it. A replaced item is
 /// delivered, because it would have been delivered a moment earlier.
 fn is_listed(status: PubStatus) -> bool {
-    match status {
-        PubStatus::Usable | PubStatus::Replaced => true,
-        PubStatus::Commissioned | PubStatus::Withheld | PubStatus::Canceled => false,
-    }
+    matches!(status, PubStatus::Usable | PubStatus::Replaced)
 }
 
 /// Writes answers with documents in one form.

@@ -26,8 +26,11 @@ pub use visibility::CallerVisibility;
 
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::slots::{SlotHolder, SlotLimits};
+use crate::storage::database::ReadTx;
 use crate::storage::diagnostics::DiagnosticLog;
-use crate::storage::search::{Coverage, Freshness, SearchCriteria, SearchEngine, SeenVersions};
+use crate::storage::search::{
+    Coverage, Freshness, SearchCriteria, SearchEngine, SearchResults, SeenVersions,
+};
 use answer::AnswerWriter;
 use metadata::RightsMetadata;
 use model::item::{AssetGroup, DocumentLayout, MediaLinks, RenditionSizes};
@@ -98,45 +101,46 @@ impl Content {
     /// Searches, and returns the text of `{"hits": […], "total": n, "facets": {…}}`.
     ///
     /// Fails if too many searches are queued.
-    pub async fn search<L>(
+    pub async fn search<L: MediaLinks + Send + 'static>(
         &self,
         request: SearchCriteria,
         form: DocumentForm<L>,
         now: Timestamp,
-    ) -> Result<Bytes>
-    where
-        L: MediaLinks + Send + 'static,
-    {
+    ) -> Result<Bytes> {
         let writer = self.writer(form);
         let requested = request.facets.clone();
-        let timed = self.slow.start(&request);
-        // A slightly outdated answer serves a page better than an error.
-        let answer = self.search.search(request, Freshness::Preferred, now, move |found, tx| {
+        let answer = self.timed_search(request, now, move |found, tx| {
             writer.search_answer(found, &requested, tx)
         });
-        let answer = answer.await;
-        self.slow.end(timed, &answer, now);
-        answer
+        answer.await
     }
 
     /// Searches, and returns only the hits, as the text of a list.
     ///
     /// Fails if too many searches are queued.
-    pub async fn list<L>(
+    pub async fn list<L: MediaLinks + Send + 'static>(
         &self,
         request: SearchCriteria,
         form: DocumentForm<L>,
         now: Timestamp,
+    ) -> Result<Bytes> {
+        let writer = self.writer(form);
+        self.timed_search(request, now, move |found, tx| writer.hit_list(found, tx)).await
+    }
+
+    /// Searches, writes the answer with `write`, and records the search if it was slow.
+    async fn timed_search<F>(
+        &self,
+        request: SearchCriteria,
+        now: Timestamp,
+        write: F,
     ) -> Result<Bytes>
     where
-        L: MediaLinks + Send + 'static,
+        F: FnOnce(SearchResults, &ReadTx<'_>) -> Result<Bytes> + Send + 'static,
     {
-        let writer = self.writer(form);
         let timed = self.slow.start(&request);
-        let answer = self.search.search(request, Freshness::Preferred, now, move |found, tx| {
-            writer.hit_list(found, tx)
-        });
-        let answer = answer.await;
+        // A slightly outdated answer serves a page better than an error.
+        let answer = self.search.search(request, Freshness::Preferred, now, write).await;
         self.slow.end(timed, &answer, now);
         answer
     }
@@ -151,16 +155,13 @@ impl Content {
     /// Stops when one answer is full.
     ///
     /// Fails if too many searches are queued.
-    pub async fn listed_items<L>(
+    pub async fn listed_items<L: MediaLinks + Send + 'static>(
         &self,
         keys: Vec<ItemKey>,
         form: DocumentForm<L>,
         coverage: Coverage,
         now: Timestamp,
-    ) -> Result<ItemListing>
-    where
-        L: MediaLinks + Send + 'static,
-    {
+    ) -> Result<ItemListing> {
         let writer = self.writer(form);
         self.search.read(move |tx| writer.listed_items(&keys, &coverage, now, tx)).await
     }
@@ -201,15 +202,12 @@ impl Content {
     /// when one answer is full.
     ///
     /// Fails if too many searches are queued.
-    pub async fn visible_list<L>(
+    pub async fn visible_list<L: MediaLinks + Send + 'static>(
         &self,
         keys: Vec<ItemKey>,
         form: DocumentForm<L>,
         visibility: CallerVisibility,
-    ) -> Result<Bytes>
-    where
-        L: MediaLinks + Send + 'static,
-    {
+    ) -> Result<Bytes> {
         let writer = self.writer(form);
         self.search.read(move |tx| writer.visible_list(&keys, &visibility, tx)).await
     }
@@ -219,16 +217,13 @@ impl Content {
     ///
     /// Fails if the holder, or all clients together, have too many polls waiting, and if too many searches are
     /// queued.
-    pub async fn poll<L>(
+    pub async fn poll<L: MediaLinks + Clone + Send + 'static>(
         &self,
         poll: SearchPoll<'_, L>,
         now: fn() -> Timestamp,
         wait: Duration,
         stop: impl Future<Output = ()>,
-    ) -> Result<Bytes>
-    where
-        L: MediaLinks + Clone + Send + 'static,
-    {
+    ) -> Result<Bytes> {
         let SearchPoll { holder, request, form } = poll;
         // Each further search evaluates only versions that the previous search cannot have seen.
         let seen: Arc<Mutex<Option<SeenVersions>>> = Arc::default();

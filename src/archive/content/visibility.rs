@@ -26,25 +26,17 @@ impl CallerVisibility {
     /// (contract collections-10).
     #[must_use]
     pub fn new(caller: &Principal, now: Timestamp) -> Self {
-        Self {
-            coverage: coverage(Some(caller), &[], now),
-            embargoed: caller.sees_embargoed(),
-            commissioned: caller.sees_commissioned(),
-            now,
-        }
+        Self::of_search(Some(caller), now)
     }
 
     /// Creates the visibility of a caller in a search at `now`. A caller without credentials sees published items.
     #[must_use]
     pub fn of_search(caller: Option<&Principal>, now: Timestamp) -> Self {
-        match caller {
-            Some(caller) => Self::new(caller, now),
-            None => Self {
-                coverage: coverage(None, &[], now),
-                embargoed: false,
-                commissioned: false,
-                now,
-            },
+        Self {
+            coverage: coverage(caller, &[], now),
+            embargoed: caller.is_some_and(Principal::sees_embargoed),
+            commissioned: caller.is_some_and(Principal::sees_commissioned),
+            now,
         }
     }
 

@@ -9,7 +9,7 @@ use super::write::{self, LocalMoment, PreparedItem};
 use super::{Ingest, IngestError, Uploads};
 use crate::runtime::error::{Error, Result};
 use crate::storage::audit::{self, AuditAction, ObjectKind};
-use crate::storage::database::{ItemEdit, PropertyChange, StoredItem};
+use crate::storage::database::{ItemEdit, StoredItem};
 use model::item::{
     Document, DocumentError, MetadataEdits, PubStatus, SchemaViolation, merge_patch,
     missing_fields,
@@ -193,12 +193,8 @@ impl Ingest {
         let moment = LocalMoment { now, zone: &self.zone };
         let mut changes = differences(old.fields(), new.fields());
         changes.retain(|change| !VERSION_PROPERTIES.contains(&change.name));
-        let edit = ItemEdit {
-            version: new.text("version").unwrap_or_default().to_owned(),
-            changes: changes.iter().map(Difference::shortened).collect(),
-            changed: now,
-            user_name: event.actor.user_name.clone(),
-        };
+        let changes = changes.iter().map(Difference::shortened).collect();
+        let edit = write::item_edit(&new, changes, now, event.actor.user_name.clone());
         let prepared = PreparedItem::new(key, new, None, moment).into_edit();
         let key = key.clone();
         let tag = tag.to_owned();
@@ -239,22 +235,6 @@ fn check_properties(patch: &Map<String, Value>) -> Result<(), IngestError> {
         }
     }
     if violations.is_empty() { Ok(()) } else { Err(DocumentError::Schema(violations).into()) }
-}
-
-/// The entry of an item's history that names the file from which it was published.
-pub(super) fn published_edit(
-    document: &Document,
-    file_name: &str,
-    now: Timestamp,
-    user_name: Option<String>,
-) -> ItemEdit {
-    let file = file_name.to_owned();
-    ItemEdit {
-        version: document.text("version").unwrap_or("1").to_owned(),
-        changes: vec![PropertyChange { property: "file".to_owned(), old: None, new: Some(file) }],
-        changed: now,
-        user_name,
-    }
 }
 
 impl Uploads {

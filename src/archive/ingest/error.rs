@@ -110,13 +110,25 @@ fn list(refusals: &[FileRefusal]) -> String {
 }
 
 impl IngestError {
+    /// Fails if `found`, a number of `unit`, exceeds the limit that `setting` defines.
+    pub(super) fn check_limit(
+        found: u64,
+        limit: u64,
+        unit: &'static str,
+        setting: &'static str,
+    ) -> Result<(), Self> {
+        if found > limit { Err(Self::TooLarge { found, limit, unit, setting }) } else { Ok(()) }
+    }
+
     /// Returns whether the machine failed and not the input, so that a retry may succeed.
     #[must_use]
     pub fn is_internal(&self) -> bool {
-        match self {
-            Self::Store(_) | Self::Program(_) | Self::Db(_) => true,
+        if let Self::Refused(refusals) = self {
+            return refusals.iter().any(|refusal| refusal.error.is_internal());
+        }
+        if let Self::Unreadable(cause) = self {
             // These kinds are caused by the input. The other kinds are failures of the disk.
-            Self::Unreadable(cause) => !matches!(
+            return !matches!(
                 cause.kind(),
                 ErrorKind::NotFound
                     | ErrorKind::PermissionDenied
@@ -126,21 +138,9 @@ impl IngestError {
                     | ErrorKind::InvalidInput
                     | ErrorKind::UnexpectedEof
                     | ErrorKind::FileTooLarge
-            ),
-            Self::Refused(refusals) => refusals.iter().any(|refusal| refusal.error.is_internal()),
-            Self::Empty
-            | Self::TooLarge { .. }
-            | Self::TooSlow(_)
-            | Self::Panicked(_)
-            | Self::Picture(_)
-            | Self::Kind
-            | Self::Name(_)
-            | Self::Document(_)
-            | Self::Uri(_)
-            | Self::Rights { .. }
-            | Self::NoPicture
-            | Self::SameId(_) => false,
+            );
         }
+        matches!(self, Self::Store(_) | Self::Program(_) | Self::Db(_))
     }
 
     /// Splits the error into refusals of single files or of the item as a whole.
@@ -156,32 +156,18 @@ impl IngestError {
     /// or empty.
     #[must_use]
     pub fn problems(&self) -> Vec<(String, String)> {
-        match self {
-            Self::Refused(refusals) => refusals.iter().flat_map(FileRefusal::problems).collect(),
-            Self::Document(DocumentError::Schema(violations)) => violations
-                .iter()
-                .map(|violation| (violation.path.clone(), violation.message.clone()))
-                .collect(),
-            Self::Document(DocumentError::Mismatch { property, .. }) => {
-                vec![(format!("/{property}"), self.to_string())]
-            }
-            Self::Unreadable(_)
-            | Self::Empty
-            | Self::TooLarge { .. }
-            | Self::TooSlow(_)
-            | Self::Panicked(_)
-            | Self::Picture(_)
-            | Self::Kind
-            | Self::Name(_)
-            | Self::Document(DocumentError::NotJson(_))
-            | Self::Uri(_)
-            | Self::Rights { .. }
-            | Self::NoPicture
-            | Self::SameId(_)
-            | Self::Store(_)
-            | Self::Program(_)
-            | Self::Db(_) => vec![(String::new(), self.to_string())],
+        if let Self::Refused(refusals) = self {
+            return refusals.iter().flat_map(FileRefusal::problems).collect();
         }
+        if let Self::Document(DocumentError::Schema(violations)) = self {
+            let problems = violations.iter();
+            return problems.map(|found| (found.path.clone(), found.message.clone())).collect();
+        }
+        let mut place = String::new();
+        if let Self::Document(DocumentError::Mismatch { property, .. }) = self {
+            place = format!("/{property}");
+        }
+        vec![(place, self.to_string())]
     }
 }
 

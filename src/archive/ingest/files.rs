@@ -8,11 +8,11 @@ use std::{
 
 use super::pinned_path::PinnedPath;
 use super::source_rights::RIGHTS_FILE;
-use super::{BundleFile, IncomingPath, IngestError, IngestFailure, ItemBundle};
+use super::{BundleFile, FileName, IncomingPath, IngestError, IngestFailure, ItemBundle};
 use crate::runtime::limits::{DOCUMENT_BYTES_MAX, INGEST_DEPTH_MAX, ITEM_FILES_MAX};
 use imaging::ImageFormat;
 use metadata::RightsMetadata;
-use model::{ItemId, ItemKey, MediaType};
+use model::{ItemId, ItemKey, MediaType, RenditionExtension, RenditionName};
 
 /// Files that one ingest run accepts.
 const INGEST_FILES_MAX: usize = 1_000_000;
@@ -121,6 +121,18 @@ pub(super) fn media_type(extension: &str) -> Option<MediaType> {
     }
 }
 
+/// Returns the name that a single file gets in its item: a `.pdf` or `.eps` is the Hires of a graphic, and an
+/// `.mp4` is the Preview of a video, which is the file that customers get. `None` for other files.
+pub(super) fn single_name(path: &Path) -> Option<FileName> {
+    let (name, extension) = match extension(path).as_str() {
+        "pdf" => (RenditionName::NORMAL_HIRES, RenditionExtension::Pdf),
+        "eps" => (RenditionName::NORMAL_HIRES, RenditionExtension::Eps),
+        "mp4" => (RenditionName::NORMAL_PREVIEW, RenditionExtension::Mp4),
+        _ => return None,
+    };
+    Some(FileName { association: None, name, extension })
+}
+
 /// Returns the extension of a file in lower case.
 pub(super) fn extension(path: &Path) -> String {
     let extension = path.extension().and_then(|extension| extension.to_str());
@@ -198,13 +210,6 @@ pub(super) fn read(
     if metadata.len() == 0 {
         return Err(IngestError::Empty);
     }
-    if metadata.len() > bytes_max {
-        return Err(IngestError::TooLarge {
-            found: metadata.len(),
-            limit: bytes_max,
-            unit: "bytes",
-            setting,
-        });
-    }
+    IngestError::check_limit(metadata.len(), bytes_max, "bytes", setting)?;
     fs::read(path).map_err(IngestError::Unreadable)
 }

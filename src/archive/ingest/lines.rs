@@ -21,8 +21,8 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::write::{ItemWrite, LocalMoment, PreparedItem};
-use super::{Ingest, IngestError, IngestFailure, bundle, catch_panics};
+use super::write::{LocalMoment, PreparedItem};
+use super::{Ingest, IngestError, IngestFailure, IngestedItem, bundle, catch_panics};
 use crate::runtime::limits::{
     DOCUMENT_BYTES_MAX, INGEST_BATCH_CHUNKS, INGEST_BATCH_ITEMS, INGEST_CHUNK_LINES,
 };
@@ -88,8 +88,8 @@ pub fn ingest_lines(
         }
     };
     std::thread::scope(|scope| {
-        let (chunks, to_check) = sync_channel::<LineChunk>(INGEST_CHUNKS_MAX);
-        let (checked, to_write) = sync_channel::<CheckedChunk>(INGEST_CHUNKS_MAX);
+        let (chunks, to_check) = sync_channel(INGEST_CHUNKS_MAX);
+        let (checked, to_write) = sync_channel(INGEST_CHUNKS_MAX);
         let (tickets, free_tickets) = channel();
         for _ in 0..INGEST_CHUNKS_MAX {
             // The receiver is in this function, so sending cannot fail.
@@ -109,10 +109,10 @@ pub fn ingest_lines(
     writer.tally
 }
 
-/// Lines that are checked together by one thread.
-struct LineChunk {
+/// Lines that are checked together by one thread, as read or as checked.
+struct LineChunk<T> {
     number: u64,
-    lines: Vec<NumberedLine>,
+    lines: Vec<T>,
     /// The offset in the file after these lines, in bytes.
     end: u64,
     /// The read error after these lines, if there was one.
@@ -125,13 +125,8 @@ struct NumberedLine {
     text: Result<Vec<u8>, u64>,
 }
 
-/// A chunk whose lines were checked.
-struct CheckedChunk {
-    number: u64,
-    lines: Vec<(u64, Result<PreparedItem, IngestError>)>,
-    end: u64,
-    read_error: Option<io::Error>,
-}
+/// The number of a line, and the item that it became.
+type CheckedLine = (u64, Result<PreparedItem, IngestError>);
 
 struct LineReader {
     input: BufReader<File>,
@@ -145,7 +140,7 @@ impl LineReader {
     }
 
     /// Reads until the end of the file, or until the receivers are gone.
-    fn run(mut self, free_tickets: &Receiver<()>, chunks: &SyncSender<LineChunk>) {
+    fn run(mut self, free_tickets: &Receiver<()>, chunks: &SyncSender<LineChunk<NumberedLine>>) {
         for number in 0.. {
             if free_tickets.recv().is_err() {
                 return;
@@ -229,8 +224,8 @@ impl LineReader {
 fn check_all(
     ingest: &Ingest,
     now: &(dyn Fn() -> Timestamp + Sync),
-    chunks: &Mutex<Receiver<LineChunk>>,
-    checked: &SyncSender<CheckedChunk>,
+    chunks: &Mutex<Receiver<LineChunk<NumberedLine>>>,
+    checked: &SyncSender<LineChunk<CheckedLine>>,
 ) {
     loop {
         // A separate statement, so that the lock is released before the lines are checked.
@@ -240,7 +235,7 @@ fn check_all(
             let outcome = check(ingest, &line, now())?;
             Some((line.number, outcome))
         });
-        let chunk = CheckedChunk { number, lines: lines.collect(), end, read_error };
+        let chunk = LineChunk { number, lines: lines.collect(), end, read_error };
         if checked.send(chunk).is_err() {
             return;
         }
@@ -303,7 +298,7 @@ struct BatchWriter<'a> {
 impl BatchWriter<'_> {
     /// Writes the checked chunks in the order of the file. Returns at the end of the file, or if `report` stops it
     /// or the database fails. The other threads then end because their channels close.
-    fn run(&mut self, to_write: &Receiver<CheckedChunk>, tickets: &Sender<()>) {
+    fn run(&mut self, to_write: &Receiver<LineChunk<CheckedLine>>, tickets: &Sender<()>) {
         let mut pending = BTreeMap::new();
         let mut next = 0;
         let mut end = 0;
@@ -385,7 +380,7 @@ impl BatchWriter<'_> {
         should_continue && !self.tally.interrupted
     }
 
-    fn write(&self, batch: &Arc<Vec<(u64, PreparedItem)>>) -> Result<Vec<ItemWrite>, DbError> {
+    fn write(&self, batch: &Arc<Vec<(u64, PreparedItem)>>) -> Result<Vec<IngestedItem>, DbError> {
         // An empty transaction would still wait for the cluster write lock.
         if batch.is_empty() {
             return Ok(Vec::new());
@@ -417,7 +412,7 @@ impl BatchWriter<'_> {
         true
     }
 
-    fn count(&mut self, outcome: &ItemWrite) {
+    fn count(&mut self, outcome: &IngestedItem) {
         match outcome.written {
             ItemWriteOutcome::Created => self.tally.created += 1,
             ItemWriteOutcome::Replaced => self.tally.replaced += 1,

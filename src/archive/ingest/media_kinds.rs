@@ -67,28 +67,22 @@ impl Ingest {
                 "is not a PDF: no %PDF- at its beginning".to_owned(),
             ));
         }
-        let refuses = self.limits.refuses_active_pdf;
-        let (points, warnings) = match self.programs.pdf_facts(path) {
-            Ok(facts) => {
-                let active = active_content(&facts);
-                match active {
-                    Some(active) if refuses => return Err(refused_pdf(&active)),
-                    active => (Some((facts.width_pt, facts.height_pt)), Vec::from_iter(active)),
-                }
-            }
+        let (points, warning) = match self.programs.pdf_facts(path) {
+            Ok(facts) => (Some((facts.width_pt, facts.height_pt)), active_content(&facts)),
+            // A file that only other readers can open, such as an encrypted file, may contain anything.
             Err(cause) => {
-                let reason = format!("its pages cannot be read: {}", program_message(cause)?);
-                // A file that only other readers can open, such as an encrypted file, may contain anything.
-                if refuses {
-                    return Err(refused_pdf(&reason));
-                }
-                (None, vec![reason])
+                let reason = program_message(cause)?;
+                (None, Some(format!("its pages cannot be read: {reason}")))
             }
         };
+        if let Some(reason) = warning.as_ref().filter(|_| self.limits.refuses_active_pdf) {
+            return Err(IngestError::Picture(format!("{reason} (media.pdf_active_content)")));
+        }
         // Stored after the checks, so that a refused file leaves nothing in the store.
         let (blob, length) = self.originals.store_file(path)?;
         let format = RenditionExtension::Pdf;
-        Ok((AssetFile::Graphic(GraphicFile { name, blob, length, format, points }), warnings))
+        let file = GraphicFile { name, blob, length, format, points };
+        Ok((AssetFile::Graphic(file), Vec::from_iter(warning)))
     }
 
     /// Ingests an EPS. It is never executed; its size is read from its comments.
@@ -152,23 +146,15 @@ impl Ingest {
         assets: &mut Vec<Asset>,
         files: &[(FileName, PathBuf)],
     ) -> Result<Vec<String>, IngestError> {
-        match media_type {
-            MediaType::Graphic => {
-                let pdf = incoming_path(files, HIRES, RenditionExtension::Pdf);
-                self.create_from_graphic(assets, pdf)
-            }
-            MediaType::Video => {
-                let hires = incoming_path(files, HIRES, RenditionExtension::Mp4);
-                let preview = incoming_path(files, PREVIEW, RenditionExtension::Mp4);
-                self.create_from_video(assets, hires, preview)
-            }
-            MediaType::Image
-            | MediaType::Stockfoto
-            | MediaType::Text
-            | MediaType::Feature
-            | MediaType::Page
-            | MediaType::Planning
-            | MediaType::Calendar => Ok(Vec::new()),
+        if media_type == MediaType::Graphic {
+            let pdf = incoming_path(files, HIRES, RenditionExtension::Pdf);
+            self.create_from_graphic(assets, pdf)
+        } else if media_type == MediaType::Video {
+            let hires = incoming_path(files, HIRES, RenditionExtension::Mp4);
+            let preview = incoming_path(files, PREVIEW, RenditionExtension::Mp4);
+            self.create_from_video(assets, hires, preview)
+        } else {
+            Ok(Vec::new())
         }
     }
 
@@ -224,17 +210,13 @@ impl Ingest {
         let mut warnings = Vec::new();
         let lacks_still = AssetGroup::of_item(assets).whole_picture().is_none();
         let source = preview.or(hires);
-        if preview.is_none()
-            && let Some(hires) = hires
-        {
-            match self.create_video_preview(hires) {
-                Ok(Ok(video)) => assets.push(generated(video)),
-                Ok(Err(cause)) => warnings.push(missing("NormalPreview.mp4", cause)?),
-                Err(error) => return Err(error),
-            }
-        }
-        if preview.is_none() && hires.is_none() {
-            warnings.push("has no NormalPreview.mp4".to_owned());
+        match (preview, hires) {
+            (Some(_), _) => {}
+            (None, Some(hires)) => match self.create_video_preview(hires)? {
+                Ok(video) => assets.push(generated(video)),
+                Err(cause) => warnings.push(missing("NormalPreview.mp4", cause)?),
+            },
+            (None, None) => warnings.push("has no NormalPreview.mp4".to_owned()),
         }
         if lacks_still && let Some(source) = source {
             // A short video may end before the usual position of the still.
@@ -291,15 +273,11 @@ impl Ingest {
 
     fn length(&self, path: &Path) -> Result<u64, IngestError> {
         let found = std::fs::metadata(path).map_err(IngestError::Unreadable)?.len();
-        let limit = self.limits.file_bytes_max;
         if found == 0 {
             return Err(IngestError::Empty);
         }
-        if found > limit {
-            let unit = "bytes";
-            let setting = "media.file_bytes_max";
-            return Err(IngestError::TooLarge { found, limit, unit, setting });
-        }
+        let limit = self.limits.file_bytes_max;
+        IngestError::check_limit(found, limit, "bytes", "media.file_bytes_max")?;
         Ok(found)
     }
 }
@@ -316,19 +294,11 @@ fn incoming_path(
 
 /// Describes the active content of a PDF, if there is any.
 fn active_content(facts: &PdfSummary) -> Option<String> {
-    let mut found = Vec::new();
-    if facts.scripts {
-        found.push("JavaScript, which readers may run");
-    }
-    if facts.launches {
-        found.push("an action (Launch) that starts a program or opens a file");
-    }
-    if found.is_empty() { None } else { Some(format!("has {}", found.join(", and "))) }
-}
-
-/// Returns the error that refuses a PDF, for active content or because it cannot be checked.
-fn refused_pdf(why: &str) -> IngestError {
-    IngestError::Picture(format!("{why} (media.pdf_active_content)"))
+    let scripts = facts.scripts.then_some("JavaScript, which readers may run");
+    let launches = "an action (Launch) that starts a program or opens a file";
+    let launches = facts.launches.then_some(launches);
+    let found: Vec<&str> = scripts.into_iter().chain(launches).collect();
+    (!found.is_empty()).then(|| format!("has {}", found.join(", and ")))
 }
 
 fn generated(file: AssetFile) -> Asset {
@@ -362,24 +332,10 @@ fn duration_ms(asset: &Asset) -> Option<u64> {
 
 /// Turns the refusal of a video file, or a read error, into an ingest error.
 fn unreadable_video(cause: VideoError) -> IngestError {
-    match cause {
-        VideoError::Read(cause) => IngestError::Unreadable(cause),
-        VideoError::TooShort { .. }
-        | VideoError::NotMp4 { .. }
-        | VideoError::NoIndex
-        | VideoError::NoMedia
-        | VideoError::Truncated { .. }
-        | VideoError::Missing { .. }
-        | VideoError::Damaged { .. }
-        | VideoError::CompressedIndex
-        | VideoError::IndexTooLarge { .. }
-        | VideoError::FragmentsTooLarge { .. }
-        | VideoError::TooManyBoxes { .. }
-        | VideoError::TooManyTracks { .. }
-        | VideoError::NoVideoTrack
-        | VideoError::Size { .. }
-        | VideoError::Duration { .. } => IngestError::Picture(format!("cannot be read: {cause}")),
+    if let VideoError::Read(cause) = cause {
+        return IngestError::Unreadable(cause);
     }
+    IngestError::Picture(format!("cannot be read: {cause}"))
 }
 
 /// Returns width and height of an EPS drawing in points, from its comments.

@@ -90,9 +90,7 @@ impl IncomingPath {
             Self::File(path) | Self::ItemFolder(path) => path,
         }
     }
-}
 
-impl IncomingPath {
     /// Returns the item that the name of the file or folder denotes. A photograph whose name is not a valid id
     /// gets an id from its content.
     #[must_use]
@@ -117,6 +115,12 @@ pub struct IngestedItem {
     pub replaced_items: Vec<ItemKey>,
     /// Warnings about the item's files and metadata.
     pub warnings: Vec<String>,
+}
+
+impl IngestedItem {
+    fn new(key: &ItemKey, written: ItemWriteOutcome, replaced_items: Vec<ItemKey>) -> Self {
+        Self { key: key.clone(), written, replaced_items, warnings: Vec::new() }
+    }
 }
 
 /// Limits on ingested files.
@@ -281,24 +285,19 @@ impl Ingest {
         outcome.map_err(|error| IngestFailure::new(incoming.path(), error))
     }
 
-    /// Ingests a single file: a `.jpg` is the Hires of an image, a `.pdf` or `.eps` is the Hires of a graphic, and
-    /// an `.mp4` is the Preview of a video, which is the file that customers get.
+    /// Ingests a single file. A `.jpg` is the Hires of an image.
     fn ingest_single(&self, path: &Path, now: Timestamp) -> Result<IngestedItem, IngestError> {
-        let (name, extension) = match files::extension(path).as_str() {
-            "pdf" => (RenditionName::NORMAL_HIRES, RenditionExtension::Pdf),
-            "eps" => (RenditionName::NORMAL_HIRES, RenditionExtension::Eps),
-            "mp4" => (RenditionName::NORMAL_PREVIEW, RenditionExtension::Mp4),
-            _ => return self.ingest_photograph(path, now),
+        let Some(name) = files::single_name(path) else {
+            return self.ingest_photograph(path, now);
         };
         let media_type = files::media_type(&files::extension(path)).ok_or(IngestError::Kind)?;
-        let name = FileName { association: None, name, extension };
         let rights = self.rights_around(path)?;
         let source = self.pin(path)?;
         let (asset, mut warnings) = self.ingest_file(&name, source.path())?;
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         let key = key_of_stem(media_type, stem, || photograph::derived_id(asset.blob()));
         // The id may come from the content, so the name is claimed only now.
-        self.claim(&key, extension, path)?;
+        self.claim(&key, name.extension, path)?;
         let fields = Map::from_iter([("headline".to_owned(), Value::from(stem))]);
         let document = Document::from_fields(&key, fields)?;
         let mut assets = vec![asset];
@@ -344,14 +343,9 @@ impl Ingest {
     /// Checks that a photograph of `length` bytes fits into the whole memory budget.
     fn fits(&self, picture: &CheckedPhotograph, length: u64) -> Result<(), IngestError> {
         let found = picture.memory_bytes(&self.originals).saturating_add(length);
-        let limit = self.limits.memory_bytes;
+        let unit = "bytes to hold while it is read";
         // The wait for a share beyond the whole budget would never end.
-        if found > limit {
-            let unit = "bytes to hold while it is read";
-            let setting = "ingest.memory_bytes";
-            return Err(IngestError::TooLarge { found, limit, unit, setting });
-        }
-        Ok(())
+        IngestError::check_limit(found, self.limits.memory_bytes, unit, "ingest.memory_bytes")
     }
 
     /// Stores a photograph with its derived files, and also returns the warnings.
@@ -377,13 +371,11 @@ impl Ingest {
         // A server has no runs. It treats a file with the same name as a later version.
         let Some(names) = &self.names else { return Ok(()) };
         let mut names = names.lock();
-        match names.get(&(key.clone(), extension)) {
-            Some(other) if other != path => Err(IngestError::SameId(other.display().to_string())),
-            Some(_) => Ok(()),
-            None => {
-                names.insert((key.clone(), extension), path.to_owned());
-                Ok(())
-            }
+        let holder = names.entry((key.clone(), extension)).or_insert_with(|| path.to_owned());
+        if *holder == path {
+            Ok(())
+        } else {
+            Err(IngestError::SameId(holder.display().to_string()))
         }
     }
 
@@ -426,17 +418,15 @@ impl Ingest {
         let event = self.is_audited.then(|| audit::event(AuditAction::ItemStored));
         let event = event.map(|event| event.with_object(ObjectKind::Item, key));
         let guard = self.guard(prepared.originals());
-        let outcome = self.db.write_blocking(move |tx| {
+        Ok(self.db.write_blocking(move |tx| {
             guard.check(tx)?;
-            let outcome = prepared.write(tx, &zone)?;
+            let item = prepared.write(tx, &zone)?;
             // The event and the item are committed together, so neither exists without the other.
             if let Some(event) = event {
-                tx.write_audit(&event.with_detail(outcome.written.as_str()))?;
+                tx.write_audit(&event.with_detail(item.written.as_str()))?;
             }
-            Ok(outcome)
-        })?;
-        let write::ItemWrite { written, replaced_items } = outcome;
-        Ok(IngestedItem { key: key.clone(), written, replaced_items, warnings: Vec::new() })
+            Ok(item)
+        })?)
     }
 
     /// Withdraws the item `key`: its status becomes `canceled`. Returns whether the item exists.

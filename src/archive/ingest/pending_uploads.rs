@@ -66,16 +66,6 @@ struct PendingInner {
     slots: WaitingSlots,
 }
 
-/// The reason why a new upload is refused.
-enum QuotaExceeded {
-    /// The user has too many uploads.
-    Count,
-    /// The user's uploads have too many bytes.
-    User,
-    /// All uploads together have too many bytes.
-    Total,
-}
-
 impl PendingUploads {
     /// Creates the store of uploads, with rows in `db` and parts in `parts`.
     #[must_use]
@@ -150,22 +140,26 @@ impl PendingUploads {
         let created = self.inner.db.write(move |tx| {
             let own = tx.as_read().upload_usage(user)?;
             let all = tx.as_read().total_upload_usage()?;
-            let exceeded = if own.uploads >= UPLOADS_PER_USER_MAX {
-                Some(QuotaExceeded::Count)
-            } else if own.bytes.saturating_add(row.length) > limits.user_bytes {
-                Some(QuotaExceeded::User)
-            } else if all.bytes.saturating_add(row.length) > limits.total_bytes {
-                Some(QuotaExceeded::Total)
-            } else {
-                tx.write_upload(&row)?;
-                None
-            };
-            Ok(exceeded)
+            if own.uploads >= UPLOADS_PER_USER_MAX {
+                return Ok(Err(quota_error(format!(
+                    "you have {UPLOADS_PER_USER_MAX} unpublished uploads; publish or discard some"
+                ))));
+            }
+            if own.bytes.saturating_add(row.length) > limits.user_bytes {
+                return Ok(Err(quota_error(format!(
+                    "your unpublished uploads would take more than {} bytes; publish or discard \
+                     some",
+                    limits.user_bytes
+                ))));
+            }
+            if all.bytes.saturating_add(row.length) > limits.total_bytes {
+                let message = "There is no space for more uploads at the moment";
+                return Ok(Err(Error::overloaded("upload_space", message)));
+            }
+            tx.write_upload(&row)?;
+            Ok(Ok(()))
         });
-        match created.await? {
-            None => Ok(upload),
-            Some(exceeded) => Err(quota_error(&exceeded, limits)),
-        }
+        created.await?.map(|()| upload)
     }
 
     /// Finds an upload of `user`. An upload of a different user counts as absent.
@@ -194,13 +188,8 @@ impl PendingUploads {
     /// Begins to append bytes to an upload. If `is_atomic`, all bytes of the request are stored or none.
     #[must_use]
     pub fn append(&self, upload: PendingUpload, is_atomic: bool) -> PartWriter {
-        PartWriter {
-            uploads: self.clone(),
-            upload,
-            buffer: Vec::new(),
-            parts: Vec::new(),
-            is_atomic,
-        }
+        let uploads = self.clone();
+        PartWriter { uploads, upload, buffer: Vec::new(), parts: Vec::new(), is_atomic }
     }
 
     /// Reads the bytes of an upload in order, and calls `take` with each part. Blocks the thread.
@@ -300,20 +289,7 @@ impl PendingInner {
     }
 }
 
-fn quota_error(exceeded: &QuotaExceeded, limits: UploadLimits) -> Error {
-    let message = match exceeded {
-        QuotaExceeded::Count => {
-            format!("you have {UPLOADS_PER_USER_MAX} unpublished uploads; publish or discard some")
-        }
-        QuotaExceeded::User => format!(
-            "your unpublished uploads would take more than {} bytes; publish or discard some",
-            limits.user_bytes
-        ),
-        QuotaExceeded::Total => {
-            let message = "There is no space for more uploads at the moment";
-            return Error::overloaded("upload_space", message);
-        }
-    };
+fn quota_error(message: String) -> Error {
     Error::new(ErrorKind::TooLarge, message).with_code("upload_quota")
 }
 
@@ -398,11 +374,8 @@ impl PartWriter {
         let received = self.upload.received;
         let expires = self.uploads.expiry(now);
         let recorded = parts.clone();
-        let added = self
-            .uploads
-            .inner
-            .db
-            .write(move |tx| tx.add_upload_parts(id, received, &recorded, expires));
+        let db = &self.uploads.inner.db;
+        let added = db.write(move |tx| tx.add_upload_parts(id, received, &recorded, expires));
         let outcome = match added.await {
             Ok(true) => {
                 self.upload.received += parts.iter().map(|part| part.length).sum::<u64>();
@@ -424,6 +397,13 @@ impl PartWriter {
         Ok(self.upload)
     }
 
+    /// Checks that the request continues at the end of the received bytes.
+    ///
+    /// Fails with [`ErrorKind::Conflict`] otherwise.
+    pub fn check_offset(&self, offset: u64) -> Result<()> {
+        if offset == self.upload.received { Ok(()) } else { Err(offset_conflict()) }
+    }
+
     /// Removes the parts that an atomic request has stored.
     pub async fn abandon(self) {
         self.uploads.remove_parts(self.parts).await;
@@ -434,15 +414,6 @@ impl PartWriter {
 fn offset_conflict() -> Error {
     let message = "the upload has another offset; HEAD reports it";
     Error::new(ErrorKind::Conflict, message).with_code("upload_offset")
-}
-
-impl PartWriter {
-    /// Checks that the request continues at the end of the received bytes.
-    ///
-    /// Fails with [`ErrorKind::Conflict`] otherwise.
-    pub fn check_offset(&self, offset: u64) -> Result<()> {
-        if offset == self.upload.received { Ok(()) } else { Err(offset_conflict()) }
-    }
 }
 
 #[cfg(test)]

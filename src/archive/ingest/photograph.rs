@@ -58,24 +58,12 @@ pub(super) fn parse(
     let header = JpegHeader::parse(&bytes, &limits.header)
         .map_err(|cause| IngestError::Picture(cause.to_string()))?;
     let size = header.size;
-    if size.pixels() > limits.pixels_max {
-        return Err(IngestError::TooLarge {
-            found: size.pixels(),
-            limit: limits.pixels_max,
-            unit: "pixels",
-            setting: "media.megapixels_max",
-        });
-    }
+    let pixels_max = limits.pixels_max;
+    IngestError::check_limit(size.pixels(), pixels_max, "pixels", "media.megapixels_max")?;
     // A small file can repeat scans of a large picture, and each scan is a pass over all pixels.
     let passes = size.pixels().saturating_mul(u64::from(header.scans));
-    if passes > JPEG_SCAN_PIXELS_MAX {
-        return Err(IngestError::TooLarge {
-            found: passes,
-            limit: JPEG_SCAN_PIXELS_MAX,
-            unit: "pixels in all scans together",
-            setting: "fixed",
-        });
-    }
+    let unit = "pixels in all scans together";
+    IngestError::check_limit(passes, JPEG_SCAN_PIXELS_MAX, unit, "fixed")?;
     let reading = metadata::read(&header, &bytes);
     Ok(CheckedPhotograph {
         caption: reading.caption,

@@ -8,20 +8,20 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::bundle::refused;
-use super::edit::{published_edit, version_tag};
+use super::edit::version_tag;
 use super::pending_uploads::ReadUploadError;
 use super::write::{self, LocalMoment, PreparedItem};
 use super::{
-    FileName, Ingest, IngestError, IngestedItem, LoadedPhotograph, PendingUploads, SpooledFile,
-    Uploads, files, key_of_stem, photograph,
+    Ingest, IngestError, IngestedItem, LoadedPhotograph, PendingUploads, SpooledFile, Uploads,
+    files, key_of_stem, photograph,
 };
 use crate::runtime::error::Result;
 use crate::runtime::limits::UPLOAD_PREVIEW_PX;
 use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::blobs::StoreError;
-use crate::storage::database::PendingUpload;
+use crate::storage::database::{PendingUpload, PropertyChange};
 use model::item::{Asset, AssetFile, Document, MetadataEdits, PubStatus, merge_patch};
-use model::{ContentHash, ItemId, ItemKey, MediaType, RenditionExtension, RenditionName};
+use model::{ContentHash, ItemId, ItemKey, MediaType, RenditionName};
 
 /// The options for publishing an upload.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,10 +53,20 @@ struct PublishedDocument {
     previous: Option<String>,
 }
 
-/// A file of an upload that is assembled on disk.
-struct AssembledFile {
-    file: SpooledFile,
-    content: ContentHash,
+/// The files of an item that an upload becomes, with their warnings.
+struct PublishedFiles {
+    assets: Vec<Asset>,
+    warnings: Vec<String>,
+}
+
+/// The publication of an upload.
+struct Publication<'a> {
+    ingest: &'a Ingest,
+    pending: &'a PendingUploads,
+    upload: &'a PendingUpload,
+    request: &'a PublishRequest,
+    /// The time of arrival.
+    now: Timestamp,
 }
 
 impl Ingest {
@@ -158,150 +168,107 @@ impl Ingest {
         request: &PublishRequest,
         now: Timestamp,
     ) -> Result<PublishOutcome, IngestError> {
-        self.storing(is_written, |ingest| ingest.publish_stored(pending, upload, request, now))
-    }
-
-    fn publish_stored(
-        &self,
-        pending: &PendingUploads,
-        upload: &PendingUpload,
-        request: &PublishRequest,
-        now: Timestamp,
-    ) -> Result<PublishOutcome, IngestError> {
-        match Self::upload_type(upload)? {
-            MediaType::Image => self.publish_photograph(pending, upload, request, now),
-            media_type @ (MediaType::Stockfoto
-            | MediaType::Video
-            | MediaType::Graphic
-            | MediaType::Text
-            | MediaType::Feature
-            | MediaType::Page
-            | MediaType::Planning
-            | MediaType::Calendar) => self.publish_file(media_type, pending, upload, request, now),
-        }
-    }
-
-    fn publish_photograph(
-        &self,
-        pending: &PendingUploads,
-        upload: &PendingUpload,
-        request: &PublishRequest,
-        now: Timestamp,
-    ) -> Result<PublishOutcome, IngestError> {
-        let loaded = self.load_upload(pending, upload)?;
-        let picture = &loaded.picture;
-        let key = Self::upload_key(MediaType::Image, upload, request, || picture.derived_id());
-        if self.is_refused(&key, request)? {
-            return Ok(PublishOutcome::Exists(key));
-        }
-        let (described, mut warnings) = picture.document(&key, &self.zone)?;
-        // Built before the file is stored, so that a refused document leaves nothing behind.
-        let published = self.published_document(&key, described.fields().clone(), request)?;
-        let (picture, picture_warnings) = self.store(loaded, RenditionName::NORMAL_HIRES)?;
-        warnings.splice(0..0, picture_warnings);
-        let assets = vec![Asset::own(AssetFile::Picture(picture))];
-        let moment = LocalMoment { now, zone: &self.zone };
-        let prepared = PreparedItem::new(&key, published.document.clone(), Some(assets), moment);
-        let outcome = self.write_published(&key, prepared, &published, upload, request, now)?;
-        Ok(with_warnings(outcome, warnings))
-    }
-
-    /// Publishes a graphic or a video.
-    fn publish_file(
-        &self,
-        media_type: MediaType,
-        pending: &PendingUploads,
-        upload: &PendingUpload,
-        request: &PublishRequest,
-        now: Timestamp,
-    ) -> Result<PublishOutcome, IngestError> {
-        let (name, extension) = match files::extension(Path::new(&upload.file_name)).as_str() {
-            "pdf" => (RenditionName::NORMAL_HIRES, RenditionExtension::Pdf),
-            "eps" => (RenditionName::NORMAL_HIRES, RenditionExtension::Eps),
-            "mp4" => (RenditionName::NORMAL_PREVIEW, RenditionExtension::Mp4),
-            _ => return Err(IngestError::Kind),
-        };
-        let name = FileName { association: None, name, extension };
-        let assembled = Self::assemble(pending, upload)?;
-        let key = Self::upload_key(media_type, upload, request, || {
-            photograph::derived_id(assembled.content)
-        });
-        if self.is_refused(&key, request)? {
-            return Ok(PublishOutcome::Exists(key));
-        }
-        let described = Map::from_iter([("headline".to_owned(), Value::from(stem(upload)))]);
-        let published = self.published_document(&key, described, request)?;
-        let path = assembled.file.path();
-        let (asset, mut warnings) = self.ingest_file(&name, path)?;
-        let mut assets = vec![asset];
-        let files = [(name, path.to_owned())];
-        warnings.extend(self.create_missing(media_type, &mut assets, &files)?);
-        let moment = LocalMoment { now, zone: &self.zone };
-        let prepared = PreparedItem::new(&key, published.document.clone(), Some(assets), moment);
-        let prepared = prepared.into_single_file();
-        let outcome = self.write_published(&key, prepared, &published, upload, request, now)?;
-        Ok(with_warnings(outcome, warnings))
-    }
-
-    /// Writes the parts of an upload to one file.
-    fn assemble(
-        pending: &PendingUploads,
-        upload: &PendingUpload,
-    ) -> Result<AssembledFile, IngestError> {
-        let mut file = pending.spool().create_blocking().map_err(IngestError::Unreadable)?;
-        let mut content = ContentHash::hasher();
-        let written = pending.read(upload, &mut |part| {
-            content.update(part);
-            file.write(part)
-        });
-        written.map_err(read_error)?;
-        Ok(AssembledFile { file, content: content.finish() })
-    }
-
-    /// Returns the key of the item that an upload becomes.
-    fn upload_key(
-        media_type: MediaType,
-        upload: &PendingUpload,
-        request: &PublishRequest,
-        derived_id: impl FnOnce() -> ItemId,
-    ) -> ItemKey {
-        match (&request.id, request.existing) {
-            (Some(id), _) => ItemKey { media_type, id: id.clone() },
-            (None, ExistingPolicy::New) => ItemKey { media_type, id: derived_id() },
-            (None, ExistingPolicy::Refuse | ExistingPolicy::Replace) => {
-                key_of_stem(media_type, stem(upload), derived_id)
-            }
-        }
+        let media_type = Self::upload_type(upload)?;
+        self.storing(
+            |outcome: &PublishOutcome| matches!(outcome, PublishOutcome::Published(_)),
+            |ingest| {
+                let publication = Publication { ingest, pending, upload, request, now };
+                if media_type == MediaType::Image {
+                    publication.photograph()
+                } else {
+                    publication.file(media_type)
+                }
+            },
+        )
     }
 
     fn exists(&self, key: &ItemKey) -> Result<bool, IngestError> {
         let key = key.clone();
         Ok(self.db.read_blocking(move |tx| tx.find_item(&key))?.is_some())
     }
+}
 
-    /// Returns whether the item exists and the request does not replace it.
-    fn is_refused(&self, key: &ItemKey, request: &PublishRequest) -> Result<bool, IngestError> {
-        Ok(request.existing != ExistingPolicy::Replace && self.exists(key)?)
+impl Publication<'_> {
+    fn photograph(&self) -> Result<PublishOutcome, IngestError> {
+        let loaded = self.ingest.load_upload(self.pending, self.upload)?;
+        let picture = &loaded.picture;
+        let key = self.key(MediaType::Image, || picture.derived_id());
+        if self.is_refused(&key)? {
+            return Ok(PublishOutcome::Exists(key));
+        }
+        let (described, document_warnings) = picture.document(&key, &self.ingest.zone)?;
+        // Built before the file is stored, so that a refused document leaves nothing behind.
+        let published = self.document(&key, described.fields().clone())?;
+        let (picture, picture_warnings) =
+            self.ingest.store(loaded, RenditionName::NORMAL_HIRES)?;
+        let assets = vec![Asset::own(AssetFile::Picture(picture))];
+        let warnings = [picture_warnings, document_warnings].concat();
+        self.write(key, published, PublishedFiles { assets, warnings })
     }
 
-    /// Builds the document of a published upload from the file's metadata, the template and the editor's changes,
-    /// in this order. If the item exists, the document is its next version. It then retains the item's embargo and
-    /// status, unless the template or the editor changes them.
-    fn published_document(
+    /// Publishes a graphic or a video.
+    fn file(&self, media_type: MediaType) -> Result<PublishOutcome, IngestError> {
+        let name = files::single_name(Path::new(&self.upload.file_name));
+        let name = name.ok_or(IngestError::Kind)?;
+        let (file, content) = self.assemble()?;
+        let key = self.key(media_type, || photograph::derived_id(content));
+        if self.is_refused(&key)? {
+            return Ok(PublishOutcome::Exists(key));
+        }
+        let described = Map::from_iter([("headline".to_owned(), Value::from(stem(self.upload)))]);
+        let published = self.document(&key, described)?;
+        let (asset, mut warnings) = self.ingest.ingest_file(&name, file.path())?;
+        let mut assets = vec![asset];
+        let files = [(name, file.path().to_owned())];
+        warnings.extend(self.ingest.create_missing(media_type, &mut assets, &files)?);
+        self.write(key, published, PublishedFiles { assets, warnings })
+    }
+
+    /// Writes the parts of the upload to one file, and returns it with the hash of its content.
+    fn assemble(&self) -> Result<(SpooledFile, ContentHash), IngestError> {
+        let mut file = self.pending.spool().create_blocking().map_err(IngestError::Unreadable)?;
+        let mut content = ContentHash::hasher();
+        let written = self.pending.read(self.upload, &mut |part| {
+            content.update(part);
+            file.write(part)
+        });
+        written.map_err(read_error)?;
+        Ok((file, content.finish()))
+    }
+
+    /// Returns the key of the item that the upload becomes.
+    fn key(&self, media_type: MediaType, derived_id: impl FnOnce() -> ItemId) -> ItemKey {
+        match (&self.request.id, self.request.existing) {
+            (Some(id), _) => ItemKey { media_type, id: id.clone() },
+            (None, ExistingPolicy::New) => ItemKey { media_type, id: derived_id() },
+            (None, ExistingPolicy::Refuse | ExistingPolicy::Replace) => {
+                key_of_stem(media_type, stem(self.upload), derived_id)
+            }
+        }
+    }
+
+    /// Returns whether the item exists and the request does not replace it.
+    fn is_refused(&self, key: &ItemKey) -> Result<bool, IngestError> {
+        Ok(self.request.existing != ExistingPolicy::Replace && self.ingest.exists(key)?)
+    }
+
+    /// Builds the document from the file's metadata, the template and the editor's changes, in this order. If the
+    /// item exists, the document is its next version. It then retains the item's embargo and status, unless the
+    /// template or the editor changes them.
+    fn document(
         &self,
         key: &ItemKey,
         mut fields: Map<String, Value>,
-        request: &PublishRequest,
     ) -> Result<PublishedDocument, IngestError> {
         let wanted = key.clone();
-        let found = self.db.read_blocking(move |tx| tx.find_item(&wanted))?;
+        let found = self.ingest.db.read_blocking(move |tx| tx.find_item(&wanted))?;
         let old = found.as_ref().map(|item| Document::from_stored(&item.document)).transpose()?;
         if let Some(old) = &old {
             keep_visibility(&mut fields, old);
         }
-        request.template.apply(&mut fields);
-        merge_patch(&mut fields, &request.patch);
-        let mut document = self.validated(key, fields)?;
+        self.request.template.apply(&mut fields);
+        merge_patch(&mut fields, &self.request.patch);
+        let mut document = self.ingest.validated(key, fields)?;
         if let Some(old) = &old {
             document.inherit_version(old);
             document.increment_version();
@@ -310,47 +277,45 @@ impl Ingest {
         Ok(PublishedDocument { document, previous })
     }
 
-    /// Writes the item of an upload. Does not write it if the request must not replace an item that was created in
-    /// the meantime, or if the item has changed since the version that the upload follows.
-    fn write_published(
+    /// Writes the item. Does not write it if the request must not replace an item that was created in the
+    /// meantime, or if the item has changed since the version that the upload follows.
+    fn write(
         &self,
-        key: &ItemKey,
-        prepared: PreparedItem,
-        published: &PublishedDocument,
-        upload: &PendingUpload,
-        request: &PublishRequest,
-        now: Timestamp,
+        key: ItemKey,
+        published: PublishedDocument,
+        files: PublishedFiles,
     ) -> Result<PublishOutcome, IngestError> {
-        let event = audit::event(AuditAction::ItemStored).with_object(ObjectKind::Item, key);
+        let PublishedDocument { document, previous } = published;
+        let PublishedFiles { assets, warnings } = files;
+        let event = audit::event(AuditAction::ItemStored).with_object(ObjectKind::Item, &key);
+        let file = Some(self.upload.file_name.clone());
+        let change = PropertyChange { property: "file".to_owned(), old: None, new: file };
         let user_name = event.actor.user_name.clone();
-        let edit = published_edit(&published.document, &upload.file_name, now, user_name);
-        let refuses = request.existing != ExistingPolicy::Replace;
-        let written_key = key.clone();
-        let zone = self.zone.clone();
-        let previous = published.previous.clone();
-        let guard = self.guard(prepared.originals());
-        let written = self.db.write_blocking(move |tx| {
+        let edit = write::item_edit(&document, vec![change], self.now, user_name);
+        let moment = LocalMoment { now: self.now, zone: &self.ingest.zone };
+        let mut prepared = PreparedItem::new(&key, document, Some(assets), moment);
+        // Graphics and videos have further files, which arrive separately.
+        if key.media_type != MediaType::Image {
+            prepared = prepared.into_single_file();
+        }
+        let refuses = self.request.existing != ExistingPolicy::Replace;
+        let zone = self.ingest.zone.clone();
+        let guard = self.ingest.guard(prepared.originals());
+        Ok(self.ingest.db.write_blocking(move |tx| {
             guard.check(tx)?;
-            let current = write::find(tx, &written_key)?;
+            let current = write::find(tx, &key)?;
             if refuses && current.is_some() {
-                return Ok(Err(PublishOutcome::Exists(written_key)));
+                return Ok(PublishOutcome::Exists(key));
             }
             // Decoding needs time, and this write would undo concurrent changes and withdrawals.
             if current.map(|(item, _)| version_tag(&item.document)) != previous {
-                return Ok(Err(PublishOutcome::Stale(written_key)));
+                return Ok(PublishOutcome::Stale(key));
             }
-            let written = prepared.write(tx, &zone)?;
-            tx.write_item_edit(&written_key, &edit)?;
-            tx.write_audit(&event.with_detail(written.written.as_str()))?;
-            Ok(Ok(written))
-        })?;
-        let write::ItemWrite { written, replaced_items } = match written {
-            Ok(written) => written,
-            Err(unwritten) => return Ok(unwritten),
-        };
-        let warnings = Vec::new();
-        let item = IngestedItem { key: key.clone(), written, replaced_items, warnings };
-        Ok(PublishOutcome::Published(item))
+            let item = prepared.write(tx, &zone)?;
+            tx.write_item_edit(&key, &edit)?;
+            tx.write_audit(&event.with_detail(item.written.as_str()))?;
+            Ok(PublishOutcome::Published(IngestedItem { warnings, ..item }))
+        })?)
     }
 }
 
@@ -377,39 +342,21 @@ fn stem(upload: &PendingUpload) -> &str {
     stem.and_then(|stem| stem.to_str()).unwrap_or_default()
 }
 
-fn is_written(outcome: &PublishOutcome) -> bool {
-    match outcome {
-        PublishOutcome::Published(_) => true,
-        PublishOutcome::Exists(_) | PublishOutcome::Stale(_) => false,
-    }
-}
-
-fn with_warnings(outcome: PublishOutcome, warnings: Vec<String>) -> PublishOutcome {
-    match outcome {
-        PublishOutcome::Published(item) => {
-            PublishOutcome::Published(IngestedItem { warnings, ..item })
-        }
-        unwritten @ (PublishOutcome::Exists(_) | PublishOutcome::Stale(_)) => unwritten,
-    }
-}
-
 /// Converts the error. A part that was lost, for instance in a restored database, is no fault that a retry could
 /// overcome.
 fn read_error(cause: ReadUploadError) -> IngestError {
     match cause {
-        ReadUploadError::Incomplete
-        | ReadUploadError::Store(
-            StoreError::Missing(_) | StoreError::Length { .. } | StoreError::Corrupted(_),
-        ) => IngestError::Name("has lost bytes since it was sent; send the file again".to_owned()),
-        ReadUploadError::Store(
-            other @ (StoreError::Io { .. }
-            | StoreError::Unavailable { .. }
-            | StoreError::OtherArchive { .. }
-            | StoreError::Setting { .. }),
-        ) => IngestError::Store(other),
+        ReadUploadError::Store(cause) if !is_lost(&cause) => IngestError::Store(cause),
+        ReadUploadError::Incomplete | ReadUploadError::Store(_) => {
+            IngestError::Name("has lost bytes since it was sent; send the file again".to_owned())
+        }
         ReadUploadError::Db(cause) => IngestError::Db(cause),
         ReadUploadError::Write(cause) => IngestError::Unreadable(cause),
     }
+}
+
+fn is_lost(cause: &StoreError) -> bool {
+    matches!(cause, StoreError::Missing(_) | StoreError::Length { .. } | StoreError::Corrupted(_))
 }
 
 /// Adds the name of the file to a refusal of the file. Problems of the document have places of their own.
@@ -454,11 +401,7 @@ impl Uploads {
             ingest.publish_upload(pending, upload, &request, now)
         });
         let outcome = outcome.await;
-        match &outcome {
-            Ok(Ok(_)) => {}
-            Ok(Err(refused)) => self.ingest_here().record_error(&name, refused, now),
-            Err(failed) => self.ingest_here().record_error(&name, failed, now),
-        }
+        self.record_failure(&name, &outcome, now);
         let published = outcome?;
         if let Ok(PublishOutcome::Published(_)) = &published
             && let Err(cause) = self.pending().discard(id).await

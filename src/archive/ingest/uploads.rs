@@ -1,6 +1,6 @@
 //! Uploads: bounded work on the runtime's blocking threads.
 
-use std::sync::Arc;
+use std::{fmt::Display, sync::Arc};
 
 use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -107,13 +107,22 @@ impl Uploads {
     ) -> Result<Result<IngestedItem, IngestError>> {
         let key = bundle.key.clone();
         let outcome = self.work(move |ingest| ingest.ingest_bundle(&bundle, now)).await;
-        let ingest = &self.inner.ingest;
-        match &outcome {
-            Ok(Ok(_)) => {}
-            Ok(Err(refused)) => ingest.record_error(&key, refused, now),
-            Err(failed) => ingest.record_error(&key, failed, now),
-        }
+        self.record_failure(&key, &outcome, now);
         outcome
+    }
+
+    /// Records a refusal of `subject`, or a failure of the service to ingest it.
+    pub(super) fn record_failure<T>(
+        &self,
+        subject: impl Display,
+        outcome: &Result<Result<T, IngestError>>,
+        now: Timestamp,
+    ) {
+        match outcome {
+            Ok(Ok(_)) => {}
+            Ok(Err(refused)) => self.inner.ingest.record_error(subject, refused, now),
+            Err(failed) => self.inner.ingest.record_error(subject, failed, now),
+        }
     }
 
     /// Withdraws the item `key`, and returns whether it exists.

@@ -3,10 +3,9 @@
 
 use jiff::{Timestamp, tz::TimeZone};
 
+use super::IngestedItem;
 use crate::storage::audit::{self, AuditAction};
-use crate::storage::database::{
-    DbError, ItemEdit, ItemWriteOutcome, NewItem, PropertyChange, StoredItem, WriteTx,
-};
+use crate::storage::database::{DbError, ItemEdit, NewItem, PropertyChange, StoredItem, WriteTx};
 use model::item::{Asset, Document, PubStatus};
 use model::{AssociationKey, ContentHash, ItemKey, MediaType, RenditionExtension};
 
@@ -26,14 +25,6 @@ pub(super) struct PreparedItem {
     is_edit: bool,
     /// The name of the user whose document withdraws the item; `None` if unknown, and for other documents.
     withdrawn_by: Option<String>,
-}
-
-/// The result of writing an item.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ItemWrite {
-    pub(super) written: ItemWriteOutcome,
-    /// Other items whose status became replaced.
-    pub(super) replaced_items: Vec<ItemKey>,
 }
 
 /// The time and the time zone of a write.
@@ -75,13 +66,9 @@ impl PreparedItem {
         document.complete(key, moment.now, moment.zone);
         let item = NewItem { assets, is_newly_indexed: true, ..moment.row(key, &document) };
         // Read here, because the caller is unknown on the thread that writes.
-        let withdrawn_by = match item.pub_status {
-            PubStatus::Canceled => audit::event(AuditAction::ItemWithdrawn).actor.user_name,
-            PubStatus::Usable
-            | PubStatus::Replaced
-            | PubStatus::Commissioned
-            | PubStatus::Withheld => None,
-        };
+        let withdrawn_by = (item.pub_status == PubStatus::Canceled)
+            .then(|| audit::event(AuditAction::ItemWithdrawn).actor.user_name)
+            .flatten();
         Self { item, document, unversioned, is_single_file: false, is_edit: false, withdrawn_by }
     }
 
@@ -106,17 +93,18 @@ impl PreparedItem {
     }
 
     /// Writes the item, its history, and the items that it replaces.
-    pub(super) fn write(&self, tx: &WriteTx<'_>, zone: &TimeZone) -> Result<ItemWrite, DbError> {
+    pub(super) fn write(
+        &self,
+        tx: &WriteTx<'_>,
+        zone: &TimeZone,
+    ) -> Result<IngestedItem, DbError> {
         let key = &self.item.key;
         let moment = LocalMoment { now: self.item.stored, zone };
         let old = find(tx, key)?;
         let replaced_keys = self.document.replaced_keys(key);
         // The common case of a bulk load: no other item is read or changed.
         if old.is_none() && replaced_keys.is_empty() {
-            return Ok(ItemWrite {
-                written: tx.write_item(&self.item)?,
-                replaced_items: Vec::new(),
-            });
+            return Ok(IngestedItem::new(key, tx.write_item(&self.item)?, Vec::new()));
         }
         let mut document = self.document.clone();
         if let (Some((_, old)), Some(unversioned)) = (&old, &self.unversioned) {
@@ -152,15 +140,8 @@ impl PreparedItem {
         };
         let mut row = NewItem { assets, is_newly_indexed, ..moment.row(key, &document) };
         // A picture retains its position in the order of arrival if its version is not newer, or only corrected.
-        let by_arrival = match key.media_type {
-            MediaType::Image | MediaType::Stockfoto | MediaType::Video => true,
-            MediaType::Graphic
-            | MediaType::Text
-            | MediaType::Feature
-            | MediaType::Page
-            | MediaType::Planning
-            | MediaType::Calendar => false,
-        };
+        let by_arrival =
+            matches!(key.media_type, MediaType::Image | MediaType::Stockfoto | MediaType::Video);
         let keeps_position = by_arrival && (self.is_edit || !is_newly_indexed);
         if let Some((item, _)) = old.filter(|_| keeps_position) {
             row.order_time = item.order_time;
@@ -172,7 +153,7 @@ impl PreparedItem {
             // An item that is not served has not replaced any other item yet.
             Vec::new()
         };
-        Ok(ItemWrite { written, replaced_items: newly_replaced })
+        Ok(IngestedItem::new(key, written, newly_replaced))
     }
 }
 
@@ -258,11 +239,8 @@ fn keep_replaced_status(
         document.inherit_replacement(old);
         return Ok(());
     }
-    let was_replaced = match old.pub_status() {
-        // A withdrawn item retains the name of its replacement.
-        PubStatus::Replaced | PubStatus::Canceled => true,
-        PubStatus::Usable | PubStatus::Commissioned | PubStatus::Withheld => false,
-    };
+    // A withdrawn item retains the name of its replacement.
+    let was_replaced = matches!(old.pub_status(), PubStatus::Replaced | PubStatus::Canceled);
     let stays = was_replaced
         && document.pub_status() == PubStatus::Usable
         && !document.replaced_keys(key).contains(&by);
@@ -368,11 +346,16 @@ fn record_withdrawal(
         old: Some(status.as_str().to_owned()),
         new: Some(canceled.as_str().to_owned()),
     };
-    let edit = ItemEdit {
-        version: versions.new.text("version").unwrap_or("1").to_owned(),
-        changes: vec![change],
-        changed: now,
-        user_name,
-    };
-    tx.write_item_edit(key, &edit)
+    tx.write_item_edit(key, &item_edit(versions.new, vec![change], now, user_name))
+}
+
+/// Builds the entry for `document` in the history of its item.
+pub(super) fn item_edit(
+    document: &Document,
+    changes: Vec<PropertyChange>,
+    changed: Timestamp,
+    user_name: Option<String>,
+) -> ItemEdit {
+    let version = document.text("version").unwrap_or("1").to_owned();
+    ItemEdit { version, changes, changed, user_name }
 }

@@ -1,6 +1,6 @@
 //! Computes the display size of a video from pixel aspect, rotation and scaling.
 
-use crate::mp4::boxes::BoxFields;
+use crate::mp4::boxes::{BoxFields, BoxIterator};
 use crate::mp4::error::VideoError;
 
 /// The linear part of a transformation matrix: `x' = a·x + c·y`, `y' = b·x + d·y`, in units of 1/65536. The
@@ -52,6 +52,25 @@ pub(super) struct VideoGeometry {
 }
 
 impl VideoGeometry {
+    /// Reads the coded size and the pixel aspect ratio from a video sample entry, in the part that all codecs share.
+    ///
+    /// ISO/IEC 14496-12 §12.1.3.
+    pub(super) fn parse_sample_entry(&mut self, entry: &[u8]) -> Result<(), VideoError> {
+        let mut fields = BoxFields::new(b"stsd", entry);
+        // Reserved bytes and the index of the data reference.
+        fields.skip(24)?;
+        self.coded = (fields.u16()?, fields.u16()?);
+        // The fixed fields of a video sample entry have 78 bytes.
+        let boxes = entry.get(78..).unwrap_or_default();
+        // The bytes after the last box are not always a box, so an error there is ignored.
+        let pasp = BoxIterator(boxes).map_while(Result::ok).find(|(kind, _)| kind.0 == *b"pasp");
+        self.pixel = pasp.and_then(|(_, contents)| {
+            let mut fields = BoxFields::new(b"pasp", contents);
+            Some((fields.u32().ok()?, fields.u32().ok()?))
+        });
+        Ok(())
+    }
+
     /// Returns the displayed width and height in pixels, rounded; `movie` is the movie's matrix.
     ///
     /// The size in the track header has precedence, as the standard says. The pixel aspect ratio applies only if

@@ -1,16 +1,12 @@
-//! Counts the samples in the fragments of a movie and adds up their durations.
+//! Adds up the durations of the samples in the fragments of a movie.
 
 use crate::mp4::boxes::{BoxFields, BoxIterator, find};
 use crate::mp4::error::VideoError;
 use crate::mp4::movie::{MovieIndex, Track, milliseconds};
 
-/// The number and timing of a track's samples so far, in the track's time units.
+/// The timing of a track's samples so far, in the track's time units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SampleClock {
-    /// The number of samples.
-    samples: u64,
-    /// The total duration of the samples.
-    time: u64,
     /// The start of the first sample; a recording may start at any time.
     start: Option<u64>,
     /// The end of the last sample.
@@ -25,8 +21,6 @@ impl SampleClock {
             return;
         }
         self.start.get_or_insert(self.end);
-        self.samples = self.samples.saturating_add(samples);
-        self.time = self.time.saturating_add(time);
         self.end = self.end.saturating_add(time);
     }
 
@@ -39,16 +33,6 @@ impl SampleClock {
     pub(super) fn milliseconds(self, timescale: u32) -> Option<u64> {
         // `end` never moves back, so it is not before `start`.
         milliseconds(self.end - self.start?, timescale)
-    }
-
-    /// Returns the average number of samples per second, rounded to a millionth.
-    pub(super) fn frames_per_s(self, timescale: u32) -> Option<f64> {
-        let samples = u128::from(self.samples) * u128::from(timescale);
-        let time = u128::from(self.time);
-        let millionths = (samples * 1_000_000 + time / 2).checked_div(time)?;
-        // A rate above 4,294 per second does not fit and comes from damaged durations.
-        let millionths = u32::try_from(millionths).ok().filter(|&found| found != 0)?;
-        Some(f64::from(millionths) / 1e6)
     }
 }
 

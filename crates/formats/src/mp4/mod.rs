@@ -1,4 +1,4 @@
-//! Reads the properties of a video file: size, duration, codecs, fast start.
+//! Reads the properties of a video file: size, duration, bit rate, fast start.
 //!
 //! Parses the boxes of MP4 and QuickTime files (ISO/IEC 14496-12 and 14496-14, Apple's QuickTime File
 //! Format). Only the index (`moov`) and, in fragmented files, the fragment headers (`moof`) are read into
@@ -9,7 +9,6 @@
 //! every track and panics on two of three files with one modified entry count.
 
 mod boxes;
-mod codec;
 mod display;
 mod error;
 mod fragments;
@@ -26,11 +25,11 @@ use crate::limits::{
     VIDEO_SIDE_PX_MAX, VIDEO_TRACKS_MAX,
 };
 use crate::mp4::fragments::add_fragment;
-use crate::mp4::movie::{MovieIndex, Track};
+use crate::mp4::movie::MovieIndex;
 use crate::mp4::scan::{read_exactly, scan};
 
 /// The properties of a video file.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VideoFacts {
     /// Width in pixels as displayed: rotated and with square pixels.
     pub width: u32,
@@ -40,13 +39,6 @@ pub struct VideoFacts {
     pub duration_ms: u64,
     /// Average bits per second of the whole file, rounded; 0 if the duration is unknown.
     pub bitrate_bps: u64,
-    /// The video codec in the form of RFC 6381, such as `avc1.64001f`. For an unsupported codec, only the
-    /// four characters of its sample entry.
-    pub video_codec: String,
-    /// The codec of the first enabled audio track, in the same form; `None` without audio.
-    pub audio_codec: Option<String>,
-    /// Average frames per second of the video track; `None` if it lists no frames.
-    pub frame_rate: Option<f64>,
     /// True if the index precedes the media data, so that playback can start before the download ends.
     pub fast_start: bool,
 }
@@ -113,9 +105,6 @@ pub fn facts<R: Read + Seek>(
         height,
         duration_ms,
         bitrate_bps: bitrate_bps(size_bytes, duration_ms),
-        frame_rate: movie.video.clock.frames_per_s(movie.video.timescale),
-        video_codec: movie.video.codec,
-        audio_codec: movie.audio.map(|Track { codec, .. }| codec),
         fast_start: layout.fast_start,
     })
 }

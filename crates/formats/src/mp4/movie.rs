@@ -2,7 +2,6 @@
 
 use crate::mp4::VideoLimits;
 use crate::mp4::boxes::{BoxFields, BoxIterator, BoxKind, find, load};
-use crate::mp4::codec::{audio_codec, video_codec};
 use crate::mp4::display::{DisplayMatrix, VideoGeometry};
 use crate::mp4::error::VideoError;
 use crate::mp4::fragments::SampleClock;
@@ -35,7 +34,6 @@ pub(super) struct Track {
     /// The duration after edits, in the movie's units; `None` if no edit list states it.
     edits_duration: Option<u64>,
     geometry: VideoGeometry,
-    pub(super) codec: String,
     /// The samples so far: the samples of the index, then the samples of fragments.
     pub(super) clock: SampleClock,
     /// The default duration of a sample in a fragment, in the track's units.
@@ -211,7 +209,6 @@ impl Track {
             duration: None,
             edits_duration: None,
             geometry: VideoGeometry { track, coded: (0, 0), pixel: None, matrix },
-            codec: String::new(),
             clock: SampleClock::default(),
             sample_duration: 0,
         })
@@ -219,20 +216,13 @@ impl Track {
 
     /// Parses the first entry of an `stsd` box. Later entries are for a change of codec within the track.
     fn parse_description(&mut self, stsd: &[u8]) -> Result<(), VideoError> {
-        let mut fields = BoxFields::new(b"stsd", stsd);
-        let version = fields.version_and_flags()?.0;
-        fields.skip(4)?;
-        let entries = stsd.get(8..).unwrap_or_default();
+        // Version, flags and the number of entries.
+        let entries = stsd.get(8..).ok_or(VideoError::Damaged { kind: BoxKind(*b"stsd") })?;
         let missing =
             VideoError::Missing { kind: BoxKind(self.handler), parent: BoxKind(*b"stsd") };
-        let (kind, entry) = BoxIterator(entries).next().ok_or(missing)??;
+        let (_, entry) = BoxIterator(entries).next().ok_or(missing)??;
         if self.handler == *b"vide" {
-            let entry = VideoSampleEntry::parse(entry)?;
-            self.geometry.coded = entry.coded;
-            self.geometry.pixel = entry.pixel;
-            self.codec = video_codec(kind, entry.boxes);
-        } else {
-            self.codec = audio_codec(kind, entry, version);
+            self.geometry.parse_sample_entry(entry)?;
         }
         Ok(())
     }
@@ -247,34 +237,6 @@ impl Track {
             self.clock.add(samples, samples.saturating_mul(duration));
         }
         Ok(())
-    }
-}
-
-/// The part of a video sample entry that all codecs share.
-///
-/// ISO/IEC 14496-12 §12.1.3.
-struct VideoSampleEntry<'a> {
-    coded: (u16, u16),
-    pixel: Option<(u32, u32)>,
-    /// The child boxes after the fields.
-    boxes: &'a [u8],
-}
-
-impl<'a> VideoSampleEntry<'a> {
-    fn parse(entry: &'a [u8]) -> Result<Self, VideoError> {
-        let mut fields = BoxFields::new(b"stsd", entry);
-        // Reserved bytes and the index of the data reference.
-        fields.skip(24)?;
-        let coded = (fields.u16()?, fields.u16()?);
-        // The fixed fields of a video sample entry have 78 bytes.
-        let boxes = entry.get(78..).unwrap_or_default();
-        // The bytes after the last box are not always a box, so an error there is ignored.
-        let pasp = BoxIterator(boxes).map_while(Result::ok).find(|(kind, _)| kind.0 == *b"pasp");
-        let pixel = pasp.and_then(|(_, contents)| {
-            let mut fields = BoxFields::new(b"pasp", contents);
-            Some((fields.u32().ok()?, fields.u32().ok()?))
-        });
-        Ok(Self { coded, pixel, boxes })
     }
 }
 

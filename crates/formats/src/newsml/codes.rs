@@ -30,9 +30,5 @@ pub(super) fn alias(scheme: &str) -> Option<&'static str> {
 
 /// Builds a QCode, such as the news item nature or publishing status, from an alias and a code.
 pub(super) fn qcode(alias: &str, code: &str) -> String {
-    let mut qcode = String::with_capacity(alias.len() + code.len() + 1);
-    qcode.push_str(alias);
-    qcode.push(':');
-    qcode.push_str(code);
-    qcode
+    format!("{alias}:{code}")
 }

@@ -1,12 +1,9 @@
 //! Writes persons, places, products and the other concepts of a document.
 
-use super::codes;
 use super::item::ItemSource;
-use super::lexical;
-use super::text;
 use super::xml::XmlWriter;
-use serde_json::Map;
-use serde_json::Value;
+use super::{codes, lexical, text};
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::io;
 
@@ -38,9 +35,7 @@ pub(super) struct ConceptList<'a> {
 
 /// The positions of places, which are written separately from the places.
 #[derive(Debug, Default)]
-pub(super) struct PositionAsserts {
-    positions: Vec<PlacePosition>,
-}
+pub(super) struct PositionAsserts(Vec<PlacePosition>);
 
 #[derive(Debug)]
 struct PlacePosition {
@@ -56,21 +51,15 @@ enum ConceptIdentity {
     Literal(String),
 }
 
-impl ConceptIdentity {
-    fn attributes(&self) -> (Option<&str>, Option<&str>) {
-        match self {
-            ConceptIdentity::Code(code) => (Some(code), None),
-            ConceptIdentity::Literal(literal) => (None, Some(literal)),
-        }
-    }
-}
-
 impl PositionAsserts {
     /// Writes one assertion per position, with latitude and longitude in degrees.
     pub(super) fn write(&self, xml: &mut XmlWriter<'_>) -> io::Result<()> {
-        for position in &self.positions {
-            let (qcode, literal) = position.identity.attributes();
-            xml.open("assert", [("qcode", qcode), ("literal", literal)])?;
+        for position in &self.0 {
+            let identity = match &position.identity {
+                ConceptIdentity::Code(code) => ("qcode", Some(code.as_str())),
+                ConceptIdentity::Literal(literal) => ("literal", Some(literal.as_str())),
+            };
+            xml.open("assert", [identity])?;
             xml.open("geoAreaDetails", [])?;
             let latitude = Some(position.latitude.as_str());
             let longitude = Some(position.longitude.as_str());
@@ -98,7 +87,7 @@ pub(super) fn write_subjects(
             if name == "place"
                 && let Some(position) = position(entry, &identity_counts)
             {
-                asserts.positions.push(position);
+                asserts.0.push(position);
                 placed.push("geometry_geojson");
             }
             if name == "subject" && write_keyword(xml, item, index, entry)? {
@@ -153,19 +142,14 @@ fn write_entry<'a>(
         }
         None => xml.empty(list.element, attributes)?,
     }
-    for (member, value) in entry {
-        let placed = match member.as_str() {
-            // The element has the name on one line; any other form is kept as an extension property.
-            "name" => name.is_some_and(|name| lexical::one_line(name) == name),
-            "code" | "scheme" => code.is_some(),
-            "confidence" => confidence.is_some(),
-            "relevance" => relevance.is_some(),
-            other => placed.contains(&other),
-        };
-        if !placed {
-            item.about_content.add_member(list.name, index, (member, value));
-        }
-    }
+    item.about_content.add_members(list.name, index, entry, |member, _| match member {
+        // The element has the name on one line; any other form is kept as an extension property.
+        "name" => name.is_some_and(|name| lexical::one_line(name) == name),
+        "code" | "scheme" => code.is_some(),
+        "confidence" => confidence.is_some(),
+        "relevance" => relevance.is_some(),
+        other => placed.contains(&other),
+    });
     Ok(())
 }
 
@@ -187,19 +171,14 @@ fn write_keyword<'a>(
     let relevance = percent(entry, "relevance");
     let attributes = [("confidence", confidence.as_deref()), ("relevance", relevance.as_deref())];
     xml.leaf("keyword", attributes, &line)?;
-    for (member, value) in entry {
-        let placed = match member.as_str() {
-            // The element itself implies the scheme.
-            "scheme" => true,
-            "name" => line == name,
-            "confidence" => confidence.is_some(),
-            "relevance" => relevance.is_some(),
-            _ => false,
-        };
-        if !placed {
-            item.about_content.add_member("subject", index, (member, value));
-        }
-    }
+    item.about_content.add_members("subject", index, entry, |member, _| match member {
+        // The element itself implies the scheme.
+        "scheme" => true,
+        "name" => line == name,
+        "confidence" => confidence.is_some(),
+        "relevance" => relevance.is_some(),
+        _ => false,
+    });
     Ok(true)
 }
 

@@ -1,14 +1,10 @@
 //! Writes `contentSet`: the bodies of a text and the renditions of a picture.
 
 use super::extension::ExtensionProperties;
-use super::item::ItemKind;
-use super::item::ItemSource;
-use super::lexical;
-use super::text;
-use super::xhtml;
+use super::item::{ItemKind, ItemSource};
 use super::xml::XmlWriter;
-use serde_json::Map;
-use serde_json::Value;
+use super::{lexical, text, xhtml};
+use serde_json::{Map, Value};
 use std::io;
 
 /// The parts of a news item that have a place in `contentSet`.
@@ -90,13 +86,10 @@ pub(super) fn write(
         xhtml::write(xml, &lexical::one_line(headline), html)?;
         xml.close("inlineXML")?;
     }
-    if let Some(text) = bodies.text {
-        xml.leaf("inlineData", [("contenttype", Some("text/plain"))], text)?;
-    }
-    if let Some(sports) = bodies.sports {
-        let kind = ("contenttype", Some("application/xml"));
-        xml.leaf("inlineData", [kind, ("contenttypevariant", Some("SportsML"))], sports)?;
-    }
+    xml.leaf_if_any("inlineData", [("contenttype", Some("text/plain"))], bodies.text)?;
+    let kind = ("contenttype", Some("application/xml"));
+    let variant = ("contenttypevariant", Some("SportsML"));
+    xml.leaf_if_any("inlineData", [kind, variant], bodies.sports)?;
     for (key, rendition) in &bodies.renditions {
         write_rendition(xml, key, rendition)?;
     }

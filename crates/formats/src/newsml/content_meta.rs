@@ -1,17 +1,10 @@
 //! Writes `contentMeta`: the metadata of the content.
 
-use super::concepts;
-use super::concepts::ConceptList;
-use super::concepts::PositionAsserts;
-use super::item;
-use super::item::ItemKind;
-use super::item::ItemSource;
-use super::lexical;
-use super::rights;
-use super::text;
+use super::concepts::{self, ConceptList, PositionAsserts};
+use super::item::{self, ItemKind, ItemSource};
 use super::xml::XmlWriter;
-use serde_json::Map;
-use serde_json::Value;
+use super::{lexical, rights, text};
+use serde_json::{Map, Value};
 use std::io;
 
 /// Writes the content metadata in schema order, and returns the assertions to write after it.
@@ -31,17 +24,11 @@ pub(super) fn write(
     }
     let asserts = concepts::write_subjects(xml, item)?;
     for (name, role) in [("slugline", None), ("slug", Some("tt:slug"))] {
-        if let Some(slug) = item.line(name) {
-            xml.leaf("slugline", [("role", role)], &slug)?;
-        }
+        xml.leaf_if_any("slugline", [("role", role)], item.line(name).as_deref())?;
     }
-    if let Some(headline) = item.text("headline") {
-        xml.leaf("headline", [], headline)?;
-    }
-    if item.kind == ItemKind::News
-        && let Some(byline) = item.line("byline")
-    {
-        xml.leaf("creditline", [], &byline)?;
+    xml.leaf_if_any("headline", [], item.text("headline"))?;
+    if item.kind == ItemKind::News {
+        xml.leaf_if_any("creditline", [], item.line("byline").as_deref())?;
     }
     for (name, role) in [("description_text", None), ("description_usage", Some("tt:usage"))] {
         if let Some(description) = item.text(name) {
@@ -77,18 +64,14 @@ fn administrative(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Res
             None => item.about_content.add("urgency", value),
         }
     }
-    if let Some(created) = item.valid_text("contentcreated", lexical::is_date_time) {
-        xml.leaf("contentCreated", [], created)?;
-    }
+    let created = item.valid_text("contentcreated", lexical::is_date_time);
+    xml.leaf_if_any("contentCreated", [], created)?;
     if let Some(term) = rights::digital_source_type(item) {
         rights::write_term(xml, "digitalSourceType", &term)?;
     }
-    if let Some(located) = item.line("located") {
-        item::write_named(xml, ("located", None), &located)?;
-    }
-    if let Some(source) = item.line("source") {
-        item::write_named(xml, ("infoSource", Some("tt:source")), &source)?;
-    }
+    item::write_named(xml, ("located", None), item.line("located").as_deref())?;
+    let source = item.line("source");
+    item::write_named(xml, ("infoSource", Some("tt:source")), source.as_deref())?;
     let sources = ConceptList { name: "infosource", element: "infoSource", kind: None };
     concepts::write_list(xml, item, sources)?;
     creators(xml, item)?;
@@ -102,22 +85,17 @@ fn creators(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<()
         && item.kind == ItemKind::News
         && let Some(byline) = item.members.get("byline").and_then(Value::as_str)
     {
-        item::write_named(xml, ("creator", None), &lexical::one_line(byline))?;
+        item::write_named(xml, ("creator", None), Some(&lexical::one_line(byline)))?;
     }
     for (index, byline) in bylines.into_iter().enumerate() {
         creator(xml, byline)?;
-        for (name, value) in byline {
-            let placed = match name.as_str() {
-                "byline" | "firstname" | "lastname" => {
-                    value.as_str().is_some_and(|name| lexical::one_line(name) == name)
-                }
-                "email" | "phone" => value.is_string(),
-                _ => false,
-            };
-            if !placed {
-                item.about_content.add_member("bylines", index, (name, value));
+        item.about_content.add_members("bylines", index, byline, |name, value| match name {
+            "byline" | "firstname" | "lastname" => {
+                value.as_str().is_some_and(|name| lexical::one_line(name) == name)
             }
-        }
+            "email" | "phone" => value.is_string(),
+            _ => false,
+        });
     }
     Ok(())
 }
@@ -128,20 +106,16 @@ fn creator(xml: &mut XmlWriter<'_>, byline: &Map<String, Value>) -> io::Result<(
     let names =
         [("byline", "nrol:full"), ("firstname", "nrol:given"), ("lastname", "nrol:family")];
     for (name, role) in names {
-        if let Some(name) = text(byline, name) {
-            xml.leaf("name", [("role", Some(role))], &lexical::one_line(name))?;
-        }
+        let name = text(byline, name).map(lexical::one_line);
+        xml.leaf_if_any("name", [("role", Some(role))], name.as_deref())?;
     }
     let email = text(byline, "email");
     let phone = text(byline, "phone");
     if email.or(phone).is_some() {
         xml.open("personDetails", [])?;
         xml.open("contactInfo", [])?;
-        for (element, text) in [("email", email), ("phone", phone)] {
-            if let Some(text) = text {
-                xml.leaf(element, [], text)?;
-            }
-        }
+        xml.leaf_if_any("email", [], email)?;
+        xml.leaf_if_any("phone", [], phone)?;
         xml.close("contactInfo")?;
         xml.close("personDetails")?;
     }
@@ -150,10 +124,8 @@ fn creator(xml: &mut XmlWriter<'_>, byline: &Map<String, Value>) -> io::Result<(
 
 /// Writes the identifiers that other systems gave the item.
 fn identifiers(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<()> {
-    if let Some(reference) = item.text("originaltransmissionreference") {
-        let kind = Some("tt:transmissionreference");
-        xml.leaf("altId", [("type", kind)], reference)?;
-    }
+    let kind = Some("tt:transmissionreference");
+    xml.leaf_if_any("altId", [("type", kind)], item.text("originaltransmissionreference"))?;
     let Some(altids) = item.members.get("altids") else { return Ok(()) };
     let Some(members) = altids.as_object() else {
         item.about_content.add("altids", altids);

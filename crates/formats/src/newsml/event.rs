@@ -1,12 +1,9 @@
 //! Writes `concept`: an event of the calendar.
 
-use super::item;
-use super::item::ItemSource;
-use super::lexical;
-use super::text;
+use super::item::{self, ItemSource};
 use super::xml::XmlWriter;
-use serde_json::Map;
-use serde_json::Value;
+use super::{lexical, text};
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::io;
 
@@ -25,9 +22,7 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &ItemSource<'_>) -> io::Resul
     // The schema requires a name, even an empty one.
     let name = text(item.members, "headline").or(text(item.members, "title"));
     xml.leaf("name", [], &lexical::one_line(name.unwrap_or_default()))?;
-    if let Some(definition) = text(item.members, "description_text") {
-        xml.leaf("definition", [], definition)?;
-    }
+    xml.leaf_if_any("definition", [], text(item.members, "description_text"))?;
     if let Some(placed) = event_dates(item.members) {
         write_details(xml, item.members, &placed)?;
     }
@@ -94,9 +89,7 @@ fn write_details(
     xml.open("eventDetails", [])?;
     xml.open("dates", [])?;
     xml.leaf("start", [], text(members, placed.start).unwrap_or_default())?;
-    if let Some(end) = placed.end {
-        xml.leaf("end", [], text(members, end).unwrap_or_default())?;
-    }
+    xml.leaf_if_any("end", [], placed.end.and_then(|end| text(members, end)))?;
     xml.close("dates")?;
     let address = line(event, "address");
     let city = line(event, "city");
@@ -105,28 +98,19 @@ fn write_details(
     let addressed = [&address, &city, &country].iter().any(|part| part.is_some());
     if arena.is_some() || addressed {
         xml.open("location", [])?;
-        if let Some(arena) = arena {
-            xml.leaf("name", [], &arena)?;
-        }
+        xml.leaf_if_any("name", [], arena.as_deref())?;
         if addressed {
             xml.open("POIDetails", [])?;
             xml.open("address", [])?;
-            if let Some(address) = address {
-                xml.leaf("line", [], &address)?;
-            }
-            for (element, name) in [("locality", city), ("country", country)] {
-                if let Some(name) = name {
-                    item::write_named(xml, (element, None), &name)?;
-                }
-            }
+            xml.leaf_if_any("line", [], address.as_deref())?;
+            item::write_named(xml, ("locality", None), city.as_deref())?;
+            item::write_named(xml, ("country", None), country.as_deref())?;
             xml.close("address")?;
             xml.close("POIDetails")?;
         }
         xml.close("location")?;
     }
-    if let Some(organiser) = line(event, "organizer") {
-        item::write_named(xml, ("organiser", None), &organiser)?;
-    }
+    item::write_named(xml, ("organiser", None), line(event, "organizer").as_deref())?;
     xml.close("eventDetails")
 }
 

@@ -11,8 +11,7 @@
 //! part of the value that its type allows.
 
 use super::xml::XmlWriter;
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::io;
 
@@ -38,10 +37,17 @@ impl<'a> ExtensionProperties<'a> {
         self.add_at(step(name), value);
     }
 
-    /// Adds one member of the entry `index` of a list.
-    pub(super) fn add_member(&mut self, list: &str, index: usize, member: (&str, &'a Value)) {
-        let (name, value) = member;
-        self.add_at(Cow::Owned(format!("{list}/{index}/{}", step(name))), value);
+    /// Adds the members of the entry `index` of a list, except the members that have a place.
+    pub(super) fn add_members(
+        &mut self,
+        list: &str,
+        index: usize,
+        entry: &'a Map<String, Value>,
+        is_placed: impl Fn(&str, &Value) -> bool,
+    ) {
+        for (name, value) in entry.iter().filter(|(name, value)| !is_placed(name, value)) {
+            self.add_at(Cow::Owned(format!("{list}/{index}/{}", step(name))), value);
+        }
     }
 
     /// Adds one member of an object.

@@ -1,21 +1,13 @@
 //! Writes one item: its opening element and its parts in order.
 
-use super::NewsmlVersion;
-use super::codes;
-use super::content;
-use super::content_meta;
-use super::event;
 use super::extension::ExtensionProperties;
-use super::item_meta;
-use super::lexical;
-use super::planning;
-use super::properties;
-use super::properties::PropertyPlacement;
-use super::rights;
+use super::properties::{self, PropertyPlacement};
 use super::xml::XmlWriter;
+use super::{
+    NewsmlVersion, codes, content, content_meta, event, item_meta, lexical, planning, rights, text,
+};
 use metadata::RightsMetadata;
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::io;
 
@@ -49,7 +41,7 @@ pub(super) struct ItemSource<'a> {
 impl<'a> ItemSource<'a> {
     /// Sorts the document's properties by their places. `sent` is the version time of a document without one.
     pub(super) fn new(members: &'a Map<String, Value>, sent: &'a str) -> ItemSource<'a> {
-        let kind = match members.get("type").and_then(Value::as_str) {
+        let kind = match text(members, "type") {
             Some("planning") => ItemKind::Planning,
             Some("event") => ItemKind::Event,
             Some(_) | None => ItemKind::News,
@@ -96,8 +88,7 @@ impl<'a> ItemSource<'a> {
         let guid = self.text("uri").unwrap_or_default();
         let version = self.valid_text("version", lexical::is_positive);
         // Only looked up, because `content_meta` writes the property.
-        let language = self.members.get("language").and_then(Value::as_str);
-        let language = language.filter(|language| lexical::is_language(language));
+        let language = text(self.members, "language").filter(|tag| lexical::is_language(tag));
         open_item(xml, element, standard, &ItemIdentity { guid, version, language })?;
         rights::write(xml, &mut self)?;
         item_meta::write(xml, &mut self, sender)?;
@@ -197,18 +188,14 @@ pub(super) fn write_catalogs(xml: &mut XmlWriter<'_>) -> io::Result<()> {
     xml.empty("catalogRef", [("href", Some(codes::CATALOG_OURS))])
 }
 
-/// Writes the provider of the item. `sender` is one line.
-pub(super) fn write_provider(xml: &mut XmlWriter<'_>, sender: &str) -> io::Result<()> {
-    write_named(xml, ("provider", None), sender)
-}
-
-/// Writes an element for a party or place that is identified only by name. `element` is the element's name and the
-/// role; `name` is one line.
+/// Writes an element for a party or place that is identified only by name, or nothing without a name. `element` is
+/// the element's name and the role; `name` is one line.
 pub(super) fn write_named(
     xml: &mut XmlWriter<'_>,
     element: (&'static str, Option<&str>),
-    name: &str,
+    name: Option<&str>,
 ) -> io::Result<()> {
+    let Some(name) = name else { return Ok(()) };
     xml.open(element.0, [("literal", Some(name)), ("role", element.1)])?;
     xml.leaf("name", [], name)?;
     xml.close(element.0)
@@ -218,7 +205,7 @@ pub(super) fn write_named(
 /// missing.
 pub(super) fn version_time<'a>(members: &'a Map<String, Value>, sent: &'a str) -> &'a str {
     let names = ["versioncreated", "versionstored", "firstcreated", "contentcreated", "datetime"];
-    let times = names.iter().filter_map(|name| members.get(*name).and_then(Value::as_str));
+    let times = names.iter().filter_map(|name| text(members, name));
     // `sent` comes from the caller and may be malformed, so the chain ends with a valid time.
     let mut times = times.chain([sent, "1970-01-01T00:00:00Z"]);
     times.find(|time| lexical::is_date_time(time)).unwrap_or_default()
@@ -226,13 +213,12 @@ pub(super) fn version_time<'a>(members: &'a Map<String, Value>, sent: &'a str) -
 
 /// Returns the version if it is a positive number.
 pub(super) fn version(members: &Map<String, Value>) -> Option<&str> {
-    let version = members.get("version").and_then(Value::as_str);
-    version.filter(|version| lexical::is_positive(version))
+    text(members, "version").filter(|version| lexical::is_positive(version))
 }
 
 /// Returns the publishing status as a QCode. The standard's list has three statuses; the others are ours.
 pub(super) fn status_qcode(members: &Map<String, Value>) -> String {
-    match members.get("pubstatus").and_then(Value::as_str) {
+    match text(members, "pubstatus") {
         Some(status @ ("replaced" | "commissioned")) => codes::qcode("ttstat", status),
         Some(status @ ("withheld" | "canceled")) => codes::qcode("stat", status),
         // The default of the standard; `item_meta` keeps an unknown status as an extension property.

@@ -1,11 +1,8 @@
 //! Writes `itemMeta`: the management metadata of an item.
 
-use super::codes;
-use super::item;
-use super::item::ItemKind;
-use super::item::ItemSource;
-use super::lexical;
+use super::item::{self, ItemKind, ItemSource};
 use super::xml::XmlWriter;
+use super::{codes, lexical};
 use serde_json::Value;
 use std::io;
 
@@ -18,28 +15,19 @@ pub(super) fn write(
     xml.open("itemMeta", [])?;
     let class = class(item);
     xml.empty("itemClass", [("qcode", class.as_deref())])?;
-    item::write_provider(xml, sender)?;
+    item::write_named(xml, ("provider", None), Some(sender))?;
     // The element has `version_time`; this keeps a malformed time as an extension property.
     item.valid_text("versioncreated", lexical::is_date_time);
     xml.leaf("versionCreated", [], item.version_time)?;
     for (element, name) in [("firstCreated", "firstcreated"), ("embargoed", "embargoed")] {
-        if let Some(time) = item.valid_text(name, lexical::is_date_time) {
-            xml.leaf(element, [], time)?;
-        }
+        xml.leaf_if_any(element, [], item.valid_text(name, lexical::is_date_time))?;
     }
     item.valid_text("pubstatus", is_status);
     xml.empty("pubStatus", [("qcode", Some(&item::status_qcode(item.members)))])?;
-    if let Some(profile) = item.line("profile") {
-        xml.leaf("profile", [], &profile)?;
-    }
-    for (element, name) in [("title", "title"), ("edNote", "ednote")] {
-        if let Some(text) = item.text(name) {
-            xml.leaf(element, [], text)?;
-        }
-    }
-    if let Some(time) = item.valid_text("expires", lexical::is_date_time) {
-        xml.leaf("expires", [], time)?;
-    }
+    xml.leaf_if_any("profile", [], item.line("profile").as_deref())?;
+    xml.leaf_if_any("title", [], item.text("title"))?;
+    xml.leaf_if_any("edNote", [], item.text("ednote"))?;
+    xml.leaf_if_any("expires", [], item.valid_text("expires", lexical::is_date_time))?;
     links(xml, item)?;
     item.about_item.write(xml, "itemMetaExtProperty")?;
     xml.close("itemMeta")
@@ -82,16 +70,11 @@ fn links(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<()> {
         let title = indicator.get("title").and_then(Value::as_str);
         let rel = Some("tt:trustindicator");
         xml.empty("link", [("rel", rel), ("href", href), ("title", title)])?;
-        for (name, value) in indicator {
-            let placed = match name.as_str() {
-                "href" => href.is_some(),
-                "title" => title.is_some(),
-                _ => false,
-            };
-            if !placed {
-                item.about_item.add_member("trustindicator", index, (name, value));
-            }
-        }
+        item.about_item.add_members("trustindicator", index, indicator, |name, _| match name {
+            "href" => href.is_some(),
+            "title" => title.is_some(),
+            _ => false,
+        });
     }
     Ok(())
 }

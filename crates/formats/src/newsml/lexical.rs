@@ -1,6 +1,7 @@
 //! Checks whether texts fit the simple types of the schema. A text that does not fit is written as an extension
 //! property, whose value may be any text.
 
+use jiff::civil::Date;
 use std::borrow::Cow;
 
 /// Removes the characters that XML 1.0 cannot represent: C0 controls other than tab and line ends, U+FFFE and
@@ -34,32 +35,9 @@ pub(super) fn is_code(text: &str) -> bool {
 
 /// Returns whether the text is an `xs:date`, such as `2026-03-02`.
 pub(crate) fn is_date(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let [y0, y1, y2, y3, b'-', m0, m1, b'-', d0, d1] = *bytes else { return false };
-    let Some(year) = number(&[y0, y1, y2, y3]) else { return false };
-    let Some(month) = number(&[m0, m1]) else { return false };
-    let Some(day) = number(&[d0, d1]) else { return false };
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let days = match month {
-        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
-        4 | 6 | 9 | 11 => 30,
-        2 => 28 + u32::from(leap),
-        _ => 0,
-    };
-    // XML Schema 1.0 has no year 0.
-    year > 0 && (1..=days).contains(&day)
-}
-
-/// Parses a number of a few digits; `None` for other bytes.
-fn number(digits: &[u8]) -> Option<u32> {
-    let mut number = 0;
-    for digit in digits {
-        if !digit.is_ascii_digit() {
-            return None;
-        }
-        number = number * 10 + u32::from(digit - b'0');
-    }
-    Some(number)
+    // The library also parses other notations, and a year 0, which XML Schema 1.0 does not have.
+    let shape = text.bytes().map(|byte| if byte.is_ascii_digit() { b'0' } else { byte });
+    shape.eq(*b"0000-00-00") && !text.starts_with("0000") && text.parse::<Date>().is_ok()
 }
 
 /// Returns whether the text is an `xs:dateTime` with an offset.
@@ -74,7 +52,7 @@ pub(crate) fn is_date_time(text: &str) -> bool {
     is_date(date)
         && is_clock(time, &[24, 60, 60])
         && digits
-        && fraction.bytes().all(|byte| byte.is_ascii_digit())
+        && is_digits(fraction)
         && (offset == "Z"
             || offset == "+14:00"
             || offset == "-14:00"
@@ -86,8 +64,9 @@ fn is_clock(text: &str, limits: &[u8]) -> bool {
     let mut parts = text.split(':');
     let fits = limits.iter().all(|limit| {
         parts.next().is_some_and(|part| {
-            let plain = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
-            plain && part.parse::<u8>().is_ok_and(|number| number < *limit)
+            part.len() == 2
+                && is_digits(part)
+                && part.parse::<u8>().is_ok_and(|number| number < *limit)
         })
     });
     fits && parts.next().is_none()
@@ -105,9 +84,7 @@ pub(super) fn is_language(text: &str) -> bool {
 /// Returns whether the text is a positive integer in canonical form.
 pub(super) fn is_positive(text: &str) -> bool {
     // Any 18 digits fit a signed integer of 64 bits, the widest that can be expected of readers.
-    (1..=18).contains(&text.len())
-        && !text.starts_with('0')
-        && text.bytes().all(|byte| byte.is_ascii_digit())
+    (1..=18).contains(&text.len()) && !text.starts_with('0') && is_digits(text)
 }
 
 /// Returns whether the text is an `xs:decimal` in canonical form, without an exponent.

@@ -30,10 +30,8 @@ pub(super) use codes::SCHEMES;
 #[cfg(test)]
 pub(super) use concepts::SUBJECTS;
 
-use super::DocumentRights;
-use super::MessageHeader;
-use serde_json::Map;
-use serde_json::Value;
+use super::{DocumentRights, MessageHeader};
+use serde_json::{Map, Value};
 use std::io;
 use strum::{EnumIter, EnumString, IntoStaticStr, VariantNames};
 
@@ -61,10 +59,7 @@ impl NewsmlVersion {
 
     /// Returns whether messages of this version state rights and provenance.
     fn has_rights(self) -> bool {
-        match self {
-            Self::V2_30 => false,
-            Self::V2_35 => true,
-        }
+        self == Self::V2_35
     }
 }
 

@@ -1,16 +1,10 @@
 //! Writes the message around the items, and the package that relates them to each other.
 
-use super::DocumentRights;
-use super::MessageHeader;
-use super::NewsmlVersion;
-use super::item;
-use super::item::ItemIdentity;
-use super::item::ItemSource;
-use super::lexical;
+use super::item::{self, ItemIdentity, ItemSource};
 use super::xml::XmlWriter;
+use super::{DocumentRights, MessageHeader, NewsmlVersion, lexical};
 use metadata::RightsMetadata;
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::io;
 use std::ops::Range;
 
@@ -104,7 +98,7 @@ impl NewsPackage<'_> {
         item::open_item(xml, "packageItem", self.version, &identity)?;
         xml.open("itemMeta", [])?;
         xml.empty("itemClass", [("qcode", Some("ninat:composite"))])?;
-        item::write_provider(xml, self.sender)?;
+        item::write_named(xml, ("provider", None), Some(self.sender))?;
         xml.leaf("versionCreated", [], self.version_time)?;
         xml.empty("pubStatus", [("qcode", Some(&item::status_qcode(self.main)))])?;
         xml.close("itemMeta")?;

@@ -1,13 +1,10 @@
 //! Writes `newsCoverageSet`: the assignments of a planning item.
 
-use super::codes;
 use super::extension::ExtensionProperties;
 use super::item::ItemSource;
-use super::lexical;
-use super::text;
 use super::xml::XmlWriter;
-use serde_json::Map;
-use serde_json::Value;
+use super::{codes, lexical, text};
+use serde_json::{Map, Value};
 use std::io;
 
 /// Writes one coverage per assignment; nothing without assignments.

@@ -1,14 +1,11 @@
 //! Writes `rightsInfo`: the rights holder and the usage terms; and, since 2.35, the rights and provenance of the
 //! picture.
 
-use super::item;
-use super::item::ItemSource;
-use super::lexical;
-use super::text;
+use super::item::{self, ItemSource};
 use super::xml::XmlWriter;
+use super::{lexical, text};
 use crate::rights::SourceTypeIndicator;
-use metadata::Licensor;
-use metadata::RightsMetadata;
+use metadata::{Licensor, RightsMetadata};
 use std::borrow::Cow;
 use std::io;
 
@@ -50,15 +47,9 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::R
         return Ok(());
     }
     xml.open("rightsInfo", [])?;
-    if let Some(holder) = holder {
-        item::write_named(xml, ("copyrightHolder", None), &holder)?;
-    }
-    if let Some(notice) = notice {
-        xml.leaf("copyrightNotice", [], notice)?;
-    }
-    if let Some(terms) = terms {
-        xml.leaf("usageTerms", [], terms)?;
-    }
+    item::write_named(xml, ("copyrightHolder", None), holder.as_deref())?;
+    xml.leaf_if_any("copyrightNotice", [], notice)?;
+    xml.leaf_if_any("usageTerms", [], terms)?;
     if let Some(link) = link {
         xml.empty("link", [("rel", Some("tt:linkedrights")), ("href", Some(link))])?;
     }
@@ -165,9 +156,7 @@ pub(super) fn write_descriptions(
     rights: &RightsMetadata,
 ) -> io::Result<()> {
     for (name, role) in DESCRIPTIONS {
-        if let Some(text) = rights.text(name) {
-            xml.leaf("description", [("role", Some(role))], text)?;
-        }
+        xml.leaf_if_any("description", [("role", Some(role))], rights.text(name))?;
     }
     Ok(())
 }

@@ -1,8 +1,6 @@
 //! Writes an HTML body as well-formed XHTML.
 
-use super::super::html;
-use super::super::html::ElementRole;
-use super::super::html::HtmlEvent;
+use super::super::html::{self, HtmlEvent};
 use super::xml::XmlWriter;
 use std::io;
 
@@ -27,10 +25,7 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, title: &str, html: &str) -> io::Res
 
 fn write_event(xml: &mut XmlWriter<'_>, event: &HtmlEvent<'_>) -> io::Result<()> {
     match event {
-        HtmlEvent::Open(element, attributes) if element.role == ElementRole::Void => {
-            xml.empty_foreign(element.name, attributes)
-        }
-        HtmlEvent::Open(element, attributes) => xml.open_foreign(element.name, attributes),
+        HtmlEvent::Open(element, attributes) => xml.open_html(*element, attributes),
         HtmlEvent::Close(element) => xml.close(element.name),
         HtmlEvent::Text(text) => xml.text(text),
     }

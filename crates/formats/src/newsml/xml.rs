@@ -1,13 +1,10 @@
 //! Writes XML elements. All escaping happens here.
 
 use super::lexical;
+use crate::html::{ElementRole, HtmlElement};
 use quick_xml::Writer;
-use quick_xml::events::BytesDecl;
-use quick_xml::events::BytesEnd;
-use quick_xml::events::BytesStart;
-use quick_xml::events::BytesText;
-use quick_xml::events::Event;
 use quick_xml::events::attributes::Attribute;
+use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 use quick_xml::name::QName;
 use std::borrow::Cow;
 use std::io;
@@ -37,22 +34,16 @@ impl<'w> XmlWriter<'w> {
         self.writer.write_event(Event::Start(start(name, attributes)))
     }
 
-    /// Opens an element from a vocabulary other than the schema's.
-    pub(super) fn open_foreign(
+    /// Opens an element of HTML, or writes it whole if it is void.
+    pub(super) fn open_html(
         &mut self,
-        name: &'static str,
+        element: HtmlElement,
         attributes: &[(String, String)],
     ) -> io::Result<()> {
-        self.writer.write_event(Event::Start(foreign(name, attributes)))
-    }
-
-    /// Writes an empty element from a vocabulary other than the schema's.
-    pub(super) fn empty_foreign(
-        &mut self,
-        name: &'static str,
-        attributes: &[(String, String)],
-    ) -> io::Result<()> {
-        self.writer.write_event(Event::Empty(foreign(name, attributes)))
+        let attributes = attributes.iter().map(|(key, value)| attribute(key, value));
+        let start = BytesStart::new(element.name).with_attributes(attributes);
+        let is_void = element.role == ElementRole::Void;
+        self.writer.write_event(if is_void { Event::Empty(start) } else { Event::Start(start) })
     }
 
     /// Closes the innermost element, which must have this name.
@@ -81,6 +72,16 @@ impl<'w> XmlWriter<'w> {
         self.close(name)
     }
 
+    /// Writes an element that contains only text, or nothing without a text.
+    pub(super) fn leaf_if_any<const N: usize>(
+        &mut self,
+        name: &'static str,
+        attributes: Attributes<'_, N>,
+        text: Option<&str>,
+    ) -> io::Result<()> {
+        text.map_or(Ok(()), |text| self.leaf(name, attributes, text))
+    }
+
     /// Writes text, escaping it.
     pub(super) fn text(&mut self, text: &str) -> io::Result<()> {
         // Not left to quick-xml, which does not remove the characters that XML forbids.
@@ -90,21 +91,8 @@ impl<'w> XmlWriter<'w> {
 }
 
 fn start<'a, const N: usize>(name: &'static str, attributes: Attributes<'a, N>) -> BytesStart<'a> {
-    let mut start = BytesStart::new(name);
-    for (key, value) in attributes {
-        if let Some(value) = value {
-            start.push_attribute(attribute(key, value));
-        }
-    }
-    start
-}
-
-fn foreign<'a>(name: &'static str, attributes: &'a [(String, String)]) -> BytesStart<'a> {
-    let mut start = BytesStart::new(name);
-    for (key, value) in attributes {
-        start.push_attribute(attribute(key, value));
-    }
-    start
+    let given = attributes.into_iter().filter_map(|(key, value)| Some(attribute(key, value?)));
+    BytesStart::new(name).with_attributes(given)
 }
 
 fn attribute<'a>(key: &'a str, value: &'a str) -> Attribute<'a> {

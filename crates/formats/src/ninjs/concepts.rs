@@ -167,13 +167,9 @@ fn address(address: &Map<String, Value>) -> Value {
     let mut members = Members::default();
     let lines = address.get("lines").and_then(Value::as_array).into_iter().flatten();
     members.list("lines", lines.filter(|line| line.is_string()).cloned().collect());
-    for (name, own) in [
-        ("locality", "locality"),
-        ("area", "area"),
-        ("postalCode", "postalcode"),
-        ("country", "country"),
-    ] {
-        members.set(name, text(address, own));
-    }
+    members.set("locality", text(address, "locality"));
+    members.set("area", text(address, "area"));
+    members.set("postalCode", text(address, "postalcode"));
+    members.set("country", text(address, "country"));
     Value::Object(members.0)
 }

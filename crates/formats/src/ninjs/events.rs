@@ -1,8 +1,8 @@
 //! Converts the details of an event and the planned coverage.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::{Members, news_type, text, time, urgency, uri};
+use super::{Members, news_type, status, text, time, urgency, uri};
 use crate::newsml::lexical;
 
 /// Returns the details of an event; `None` without details.
@@ -10,11 +10,8 @@ pub(super) fn details(document: &Map<String, Value>) -> Option<Value> {
     let mut members = Members::default();
     members.set("dates", dates(document));
     let body = document.get("body_event").and_then(Value::as_object);
-    if let Some(name) = body.and_then(|body| text(body, "organizer")) {
-        let mut organiser = Members::default();
-        organiser.set("name", Some(name));
-        members.set("organiser", Some(organiser.0));
-    }
+    let organiser = body.and_then(|body| text(body, "organizer"));
+    members.set("organiser", organiser.map(|name| json!({ "name": name })));
     (!members.0.is_empty()).then_some(Value::Object(members.0))
 }
 
@@ -45,9 +42,7 @@ pub(super) fn coverage(document: &Map<String, Value>) -> Vec<Value> {
         let mut members = Members::default();
         members.set("uri", uri(assignment, "uri"));
         members.set("title", text(assignment, "headline").or(text(assignment, "title")));
-        let status = text(assignment, "pubstatus");
-        let status = status.filter(|word| matches!(*word, "usable" | "withheld" | "canceled"));
-        members.set("pubStatus", status);
+        members.set("pubStatus", status(assignment));
         members.set("type", news_type(assignment));
         members.set("dates", dates(assignment));
         members.set("edNote", text(assignment, "ednote"));

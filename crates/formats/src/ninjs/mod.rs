@@ -127,14 +127,12 @@ fn write_item(
 
 fn write_management(members: &mut Members, document: &Map<String, Value>) {
     members.set("type", news_type(document));
-    let representation = text(document, "representationtype").map(|found| match found {
-        "complete" => "full",
-        _ => "partial",
-    });
+    let representation = text(document, "representationtype");
+    let representation =
+        representation.map(|word| if word == "complete" { "full" } else { "partial" });
     members.set("representationType", representation);
-    for (name, own) in [("profile", "profile"), ("version", "version")] {
-        members.set(name, text(document, own));
-    }
+    members.set("profile", text(document, "profile"));
+    members.set("version", text(document, "version"));
     for (name, own) in [
         ("firstCreated", "firstcreated"),
         ("versionCreated", "versioncreated"),
@@ -144,10 +142,7 @@ fn write_management(members: &mut Members, document: &Map<String, Value>) {
     ] {
         members.set(name, time(document, own));
     }
-    // The standard has no word for a replaced or commissioned item; an item without a status counts as usable.
-    let status = text(document, "pubstatus");
-    let status = status.filter(|word| matches!(*word, "usable" | "withheld" | "canceled"));
-    members.set("pubStatus", status);
+    members.set("pubStatus", status(document));
     members.set("urgency", urgency(document));
     members.set("edNote", text(document, "ednote"));
     members.set("language", text(document, "language"));
@@ -156,20 +151,18 @@ fn write_management(members: &mut Members, document: &Map<String, Value>) {
 
 /// Returns the type of a news object; both schemas have the same words.
 fn news_type(document: &Map<String, Value>) -> Option<&str> {
-    text(document, "type").filter(|word| {
-        matches!(
-            *word,
-            "text"
-                | "audio"
-                | "video"
-                | "picture"
-                | "graphic"
-                | "composite"
-                | "component"
-                | "event"
-                | "planning"
-        )
-    })
+    let word = text(document, "type")?;
+    match word {
+        "text" | "audio" | "video" | "picture" | "graphic" | "composite" | "component"
+        | "event" | "planning" => Some(word),
+        _ => None,
+    }
+}
+
+/// Returns the status of a news object. The standard has no word for a replaced or commissioned item; an item
+/// without a status counts as usable.
+fn status(document: &Map<String, Value>) -> Option<&str> {
+    text(document, "pubstatus").filter(|word| matches!(*word, "usable" | "withheld" | "canceled"))
 }
 
 /// Returns the urgency, 1 to 9; JSON may have it as `4` or `4.0`.

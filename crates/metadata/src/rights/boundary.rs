@@ -36,10 +36,6 @@ impl Point {
             _ => Point { x, y },
         }
     }
-
-    fn moved(self, right: f64, down: f64) -> Point {
-        Point { x: self.x + right, y: self.y + down }
-    }
 }
 
 /// A rectangle between edges in pixels.
@@ -68,30 +64,30 @@ impl Boundary {
     ///
     /// Returns `None` if the shape or the unit is unknown, a number is missing or a length is negative.
     pub(super) fn from_json(boundary: &Map<String, Value>, size: Size) -> Option<Boundary> {
-        let unit = if has_text(boundary, "rbUnit", "relative") {
-            Point { x: f64::from(size.width), y: f64::from(size.height) }
-        } else if has_text(boundary, "rbUnit", "pixel") {
-            Point { x: 1.0, y: 1.0 }
-        } else {
-            return None;
+        let unit = match lower_case(boundary, "rbUnit")?.as_str() {
+            "relative" => Point { x: f64::from(size.width), y: f64::from(size.height) },
+            "pixel" => Point { x: 1.0, y: 1.0 },
+            _ => return None,
         };
-        if has_text(boundary, "rbShape", "rectangle") {
-            let Point { x: left, y: top } = point(boundary, unit)?;
-            let right = left + length(boundary, "rbW", unit.x)?;
-            let bottom = top + length(boundary, "rbH", unit.y)?;
-            Some(Boundary::Rectangle(Edges { left, top, right, bottom }))
-        } else if has_text(boundary, "rbShape", "circle") {
-            // The radius is measured along the x axis.
-            let radius_px = length(boundary, "rbRx", unit.x)?;
-            let center = point(boundary, unit)?;
-            Some(Boundary::Circle { center, radius_px })
-        } else if has_text(boundary, "rbShape", "polygon") {
-            let vertices = boundary.get("rbVertices")?.as_array()?;
-            let vertices: Option<Vec<Point>> =
-                vertices.iter().map(|vertex| point(vertex.as_object()?, unit)).collect();
-            vertices.filter(|vertices| !vertices.is_empty()).map(Boundary::Polygon)
-        } else {
-            None
+        match lower_case(boundary, "rbShape")?.as_str() {
+            "rectangle" => {
+                let Point { x: left, y: top } = point(boundary, unit)?;
+                let right = left + length(boundary, "rbW", unit.x)?;
+                let bottom = top + length(boundary, "rbH", unit.y)?;
+                Some(Boundary::Rectangle(Edges { left, top, right, bottom }))
+            }
+            "circle" => {
+                // The radius is measured along the x axis.
+                let radius_px = length(boundary, "rbRx", unit.x)?;
+                Some(Boundary::Circle { center: point(boundary, unit)?, radius_px })
+            }
+            "polygon" => {
+                let vertices = boundary.get("rbVertices")?.as_array()?.iter();
+                let vertices = vertices.map(|vertex| point(vertex.as_object()?, unit));
+                let vertices: Vec<Point> = vertices.collect::<Option<_>>()?;
+                (!vertices.is_empty()).then_some(Boundary::Polygon(vertices))
+            }
+            _ => None,
         }
     }
 
@@ -116,17 +112,11 @@ impl Boundary {
                 "rbRx": relative(*radius_px, width),
             }),
             Boundary::Polygon(vertices) => {
-                let mut relative_vertices = Vec::with_capacity(vertices.len());
-                for vertex in vertices {
-                    let x = relative(vertex.x, width);
-                    let y = relative(vertex.y, height);
-                    relative_vertices.push(json!({ "rbX": x, "rbY": y }));
-                }
-                json!({
-                    "rbShape": "polygon",
-                    "rbUnit": "relative",
-                    "rbVertices": relative_vertices,
-                })
+                let vertices = vertices.iter().map(|vertex| {
+                    json!({ "rbX": relative(vertex.x, width), "rbY": relative(vertex.y, height) })
+                });
+                let vertices: Vec<Value> = vertices.collect();
+                json!({ "rbShape": "polygon", "rbUnit": "relative", "rbVertices": vertices })
             }
         }
     }
@@ -134,19 +124,22 @@ impl Boundary {
     /// Turns the boundary with a picture of `stored` size that has an EXIF `orientation`, so that it fits the
     /// upright picture.
     pub(super) fn turned(&self, orientation: u8, stored: Size) -> Boundary {
+        self.map(|point| point.turned(orientation, stored))
+    }
+
+    /// Moves each point of the boundary; `change` must not scale.
+    fn map(&self, change: impl Fn(Point) -> Point) -> Boundary {
         match self {
             Boundary::Rectangle(edges) => {
-                let a = Point { x: edges.left, y: edges.top }.turned(orientation, stored);
-                let b = Point { x: edges.right, y: edges.bottom }.turned(orientation, stored);
+                let a = change(Point { x: edges.left, y: edges.top });
+                let b = change(Point { x: edges.right, y: edges.bottom });
                 Boundary::Rectangle(Edges::around(&[a, b]))
             }
             Boundary::Circle { center, radius_px } => {
-                let center = center.turned(orientation, stored);
-                Boundary::Circle { center, radius_px: *radius_px }
+                Boundary::Circle { center: change(*center), radius_px: *radius_px }
             }
             Boundary::Polygon(vertices) => {
-                let turned = vertices.iter().map(|vertex| vertex.turned(orientation, stored));
-                Boundary::Polygon(turned.collect())
+                Boundary::Polygon(vertices.iter().copied().map(change).collect())
             }
         }
     }
@@ -176,32 +169,13 @@ impl Boundary {
             }
             Boundary::Polygon(vertices) => cut_polygon(vertices, &edges)?,
         };
-        Some(cut.moved(-edges.left, -edges.top))
-    }
-
-    fn moved(&self, right: f64, down: f64) -> Boundary {
-        match self {
-            Boundary::Rectangle(edges) => Boundary::Rectangle(Edges {
-                left: edges.left + right,
-                top: edges.top + down,
-                right: edges.right + right,
-                bottom: edges.bottom + down,
-            }),
-            Boundary::Circle { center, radius_px } => {
-                Boundary::Circle { center: center.moved(right, down), radius_px: *radius_px }
-            }
-            Boundary::Polygon(vertices) => {
-                let moved = vertices.iter().map(|vertex| vertex.moved(right, down));
-                Boundary::Polygon(moved.collect())
-            }
-        }
+        Some(cut.map(|point| Point { x: point.x - edges.left, y: point.y - edges.top }))
     }
 }
 
-/// Returns whether a member has the text `expected`, ignoring case.
-fn has_text(object: &Map<String, Value>, name: &str, expected: &str) -> bool {
-    let text = object.get(name).and_then(Value::as_str);
-    text.is_some_and(|text| text.eq_ignore_ascii_case(expected))
+/// Returns the text of a member in lower case.
+fn lower_case(object: &Map<String, Value>, name: &str) -> Option<String> {
+    Some(object.get(name)?.as_str()?.to_ascii_lowercase())
 }
 
 fn number(object: &Map<String, Value>, name: &str) -> Option<f64> {

@@ -134,11 +134,7 @@ impl JsonParser {
                 let term = terms.normalize(&text).ok_or_else(|| self.error(unknown))?;
                 Ok((!term.is_empty()).then(|| Value::from(term)))
             }
-            ValueKind::Integer
-            | ValueKind::Number
-            | ValueKind::Latitude
-            | ValueKind::Longitude
-            | ValueKind::Altitude => {
+            ValueKind::Number(kind) => {
                 let wrong = RightsProblem::WrongType { expected: "a number" };
                 let number = value.as_f64().ok_or_else(|| self.error(wrong))?;
                 let number = values::number(kind, number);

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::table::ValueKind::*;
 use super::table::{Member, Structure, ValueKind};
 use super::values::{self, X_DEFAULT};
 use crate::rdf_read::RdfValue;
@@ -22,17 +23,9 @@ pub(crate) fn value(member: &Member, rdf: &RdfValue) -> Option<Value> {
 
 fn single(kind: ValueKind, rdf: &RdfValue) -> Option<Value> {
     match kind {
-        ValueKind::AltLang => alternative(rdf),
-        ValueKind::Structure(members) => structure(members, rdf),
-        ValueKind::Text
-        | ValueKind::Uri
-        | ValueKind::DateTime
-        | ValueKind::Vocabulary(_)
-        | ValueKind::Integer
-        | ValueKind::Number
-        | ValueKind::Latitude
-        | ValueKind::Longitude
-        | ValueKind::Altitude => values::parse_xmp(kind, text(rdf)),
+        AltLang => alternative(rdf),
+        Structure(members) => structure(members, rdf),
+        Text | Uri | DateTime | Vocabulary(_) | Number(_) => values::parse_xmp(kind, text(rdf)),
     }
 }
 

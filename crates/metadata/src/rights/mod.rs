@@ -48,8 +48,6 @@ pub struct Licensor<'a> {
     pub id: Option<&'a str>,
     pub name: Option<&'a str>,
     pub url: Option<&'a str>,
-    pub email: Option<&'a str>,
-    pub telephone: Option<&'a str>,
 }
 
 impl RightsMetadata {
@@ -104,8 +102,6 @@ impl RightsMetadata {
                 id: member_text(entry, "licensorId"),
                 name: member_text(entry, "licensorName"),
                 url: member_text(entry, "licensorUrl"),
-                email: member_text(entry, "licensorEmail"),
-                telephone: member_text(entry, "licensorTelephone1"),
             })
             .collect()
     }

@@ -1,5 +1,6 @@
 //! Defines the structured values of IPTC Photo Metadata 2025.1 and their members.
 
+use super::table::NumberKind::*;
 use super::table::ValueKind::*;
 use super::table::XmpNamespace::*;
 use super::table::{Structure, bag, one, seq};
@@ -97,11 +98,11 @@ pub(super) static REGION_BOUNDARY: Structure = Structure {
     members: &[
         one("rbShape", IptcExt, "rbShape", Text),
         one("rbUnit", IptcExt, "rbUnit", Text),
-        one("rbX", IptcExt, "rbX", Number),
-        one("rbY", IptcExt, "rbY", Number),
-        one("rbW", IptcExt, "rbW", Number),
-        one("rbH", IptcExt, "rbH", Number),
-        one("rbRx", IptcExt, "rbRx", Number),
+        one("rbX", IptcExt, "rbX", Number(Decimal)),
+        one("rbY", IptcExt, "rbY", Number(Decimal)),
+        one("rbW", IptcExt, "rbW", Number(Decimal)),
+        one("rbH", IptcExt, "rbH", Number(Decimal)),
+        one("rbRx", IptcExt, "rbRx", Number(Decimal)),
         seq("rbVertices", IptcExt, "rbVertices", Structure(&REGION_BOUNDARY_POINT)),
     ],
     any_property: false,
@@ -109,7 +110,10 @@ pub(super) static REGION_BOUNDARY: Structure = Structure {
 
 pub(super) static REGION_BOUNDARY_POINT: Structure = Structure {
     name: "RegionBoundaryPoint",
-    members: &[one("rbX", IptcExt, "rbX", Number), one("rbY", IptcExt, "rbY", Number)],
+    members: &[
+        one("rbX", IptcExt, "rbX", Number(Decimal)),
+        one("rbY", IptcExt, "rbY", Number(Decimal)),
+    ],
     any_property: false,
 };
 
@@ -129,10 +133,10 @@ pub(super) static LOCATION: Structure = Structure {
         one("city", IptcExt, "City", Text),
         one("countryCode", IptcExt, "CountryCode", Text),
         one("countryName", IptcExt, "CountryName", Text),
-        one("gpsAltitude", Exif, "GPSAltitude", Altitude),
-        one("gpsAltitudeRef", Exif, "GPSAltitudeRef", Integer),
-        one("gpsLatitude", Exif, "GPSLatitude", Latitude),
-        one("gpsLongitude", Exif, "GPSLongitude", Longitude),
+        one("gpsAltitude", Exif, "GPSAltitude", Number(Altitude)),
+        one("gpsAltitudeRef", Exif, "GPSAltitudeRef", Number(Integer)),
+        one("gpsLatitude", Exif, "GPSLatitude", Number(Latitude)),
+        one("gpsLongitude", Exif, "GPSLongitude", Number(Longitude)),
         bag("identifiers", IptcExt, "LocationId", Uri),
         one("name", IptcExt, "LocationName", AltLang),
         one("provinceState", IptcExt, "ProvinceState", Text),

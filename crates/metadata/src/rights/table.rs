@@ -6,6 +6,7 @@
 
 use super::structures::*;
 use super::vocabulary::{DATA_MINING, DIGITAL_SOURCE_TYPES, Vocabulary as Terms};
+use NumberKind::*;
 use ValueKind::*;
 use XmpNamespace::*;
 
@@ -30,31 +31,25 @@ impl XmpNamespace {
 
     /// Returns the prefix that the standard uses for the namespace.
     pub fn prefix(self) -> &'static str {
-        match self {
-            Dc => "dc",
-            Photoshop => "photoshop",
-            XmpRights => "xmpRights",
-            Plus => "plus",
-            IptcCore => "Iptc4xmpCore",
-            IptcExt => "Iptc4xmpExt",
-            Exif => "exif",
-            Xmp => "xmp",
-            XmpNote => "xmpNote",
-        }
+        self.names().0
     }
 
     /// Returns the URI that identifies the namespace.
     pub fn uri(self) -> &'static str {
+        self.names().1
+    }
+
+    fn names(self) -> (&'static str, &'static str) {
         match self {
-            Dc => "http://purl.org/dc/elements/1.1/",
-            Photoshop => "http://ns.adobe.com/photoshop/1.0/",
-            XmpRights => "http://ns.adobe.com/xap/1.0/rights/",
-            Plus => "http://ns.useplus.org/ldf/xmp/1.0/",
-            IptcCore => "http://iptc.org/std/Iptc4xmpCore/1.0/xmlns/",
-            IptcExt => "http://iptc.org/std/Iptc4xmpExt/2008-02-29/",
-            Exif => "http://ns.adobe.com/exif/1.0/",
-            Xmp => "http://ns.adobe.com/xap/1.0/",
-            XmpNote => "http://ns.adobe.com/xmp/note/",
+            Dc => ("dc", "http://purl.org/dc/elements/1.1/"),
+            Photoshop => ("photoshop", "http://ns.adobe.com/photoshop/1.0/"),
+            XmpRights => ("xmpRights", "http://ns.adobe.com/xap/1.0/rights/"),
+            Plus => ("plus", "http://ns.useplus.org/ldf/xmp/1.0/"),
+            IptcCore => ("Iptc4xmpCore", "http://iptc.org/std/Iptc4xmpCore/1.0/xmlns/"),
+            IptcExt => ("Iptc4xmpExt", "http://iptc.org/std/Iptc4xmpExt/2008-02-29/"),
+            Exif => ("exif", "http://ns.adobe.com/exif/1.0/"),
+            Xmp => ("xmp", "http://ns.adobe.com/xap/1.0/"),
+            XmpNote => ("xmpNote", "http://ns.adobe.com/xmp/note/"),
         }
     }
 }
@@ -71,16 +66,22 @@ pub enum ValueKind {
     Vocabulary(&'static Terms),
     /// Texts by language, one of them the default.
     AltLang,
+    Number(NumberKind),
+    Structure(&'static Structure),
+}
+
+/// The range of a number, and its notation in XMP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NumberKind {
     /// A number without a fraction, zero or more.
     Integer,
-    Number,
+    Decimal,
     /// Degrees north of the equator; XMP has `59,19.5N`.
     Latitude,
     /// Degrees east of Greenwich; XMP has `18,4.5E`.
     Longitude,
     /// Metres; XMP has the fraction `480/1`.
     Altitude,
-    Structure(&'static Structure),
 }
 
 impl ValueKind {
@@ -88,8 +89,7 @@ impl ValueKind {
     pub fn structure(self) -> Option<&'static Structure> {
         match self {
             Structure(structure) => Some(structure),
-            Text | Uri | DateTime | Vocabulary(_) | AltLang | Integer | Number | Latitude
-            | Longitude | Altitude => None,
+            Text | Uri | DateTime | Vocabulary(_) | AltLang | Number(_) => None,
         }
     }
 }
@@ -201,13 +201,7 @@ impl Property {
     /// Returns whether renditions carry the original's value, which is then part of
     /// [`RightsMetadata`](super::RightsMetadata).
     pub fn is_carried(&self) -> bool {
-        match self.class {
-            PropertyClass::Short
-            | PropertyClass::Carried
-            | PropertyClass::Transformed
-            | PropertyClass::PersonDetails => true,
-            PropertyClass::Document | PropertyClass::Never => false,
-        }
+        !matches!(self.class, PropertyClass::Document | PropertyClass::Never)
     }
 
     /// Returns whether the property may be a member of an image region.
@@ -356,10 +350,10 @@ pub static PROPERTIES: [Property; 66] = [
     transformed(bag("imageRegion", IptcExt, "ImageRegion", Structure(&IMAGE_REGION))),
     transformed(bag("locationCreated", IptcExt, "LocationCreated", Structure(&LOCATION))),
     transformed(bag("locationsShown", IptcExt, "LocationShown", Structure(&LOCATION))),
-    transformed(one("maxAvailWidth", IptcExt, "MaxAvailWidth", Integer)),
-    transformed(one("maxAvailHeight", IptcExt, "MaxAvailHeight", Integer)),
+    transformed(one("maxAvailWidth", IptcExt, "MaxAvailWidth", Number(Integer))),
+    transformed(one("maxAvailHeight", IptcExt, "MaxAvailHeight", Number(Integer))),
     person(bag("personsShown", IptcExt, "PersonInImageWDetails", Structure(&PERSON_W_DETAILS))),
     person(one("additionalModelInfo", IptcExt, "AddlModelInfo", Text)),
-    person(bag("modelAges", IptcExt, "ModelAge", Integer)),
-    never(one("imageRating", Xmp, "Rating", Number)),
+    person(bag("modelAges", IptcExt, "ModelAge", Number(Integer))),
+    never(one("imageRating", Xmp, "Rating", Number(Decimal))),
 ];

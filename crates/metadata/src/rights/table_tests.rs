@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::table::{
-    Member, PROPERTIES, Property, PropertyClass, RdfContainer, Structure, ValueKind,
+    Member, NumberKind, PROPERTIES, Property, PropertyClass, RdfContainer, Structure, ValueKind,
 };
 use crate::cut_order::CUT_ORDER;
 
@@ -17,11 +17,10 @@ fn described(member: &Member) -> (&'static str, Option<&'static str>) {
         ValueKind::DateTime => ("string", Some("date-time")),
         ValueKind::AltLang => ("struct", Some("AltLang")),
         ValueKind::Structure(structure) => ("struct", Some(structure.name)),
-        ValueKind::Integer if member.name == "gpsAltitudeRef" => ("number", None),
-        ValueKind::Integer => ("number", Some("integer")),
-        ValueKind::Number | ValueKind::Latitude | ValueKind::Longitude | ValueKind::Altitude => {
-            ("number", None)
+        ValueKind::Number(NumberKind::Integer) if member.name != "gpsAltitudeRef" => {
+            ("number", Some("integer"))
         }
+        ValueKind::Number(_) => ("number", None),
     }
 }
 

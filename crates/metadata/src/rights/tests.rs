@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::table::{Member, PROPERTIES, ValueKind};
+use super::table::{Member, NumberKind, PROPERTIES, ValueKind};
 use super::{RightsMetadata, values};
 use crate::{Caption, EmbeddedMetadata, FileMetadata, WriteOptions, build_embedded, read};
 use jpeg::header::JpegHeader;
@@ -506,19 +506,32 @@ fn hostile_packets_are_read_in_bounds() {
 fn coordinates_round_trip() {
     for degrees in [0.0, 59.325, -33.856_784, 48.999_999_999, -0.000_001, 90.0] {
         let value = Value::from(degrees);
-        let printed = values::print_number(ValueKind::Latitude, &value);
-        let parsed = values::parse_xmp(ValueKind::Latitude, &printed).expect(&printed);
+        let printed = values::print_number(NumberKind::Latitude, &value);
+        let parsed =
+            values::parse_xmp(ValueKind::Number(NumberKind::Latitude), &printed).expect(&printed);
         let parsed = parsed.as_f64().expect("a number");
         assert!((parsed - degrees).abs() < 1e-8, "{degrees} {printed} {parsed}");
     }
-    let printed = values::print_number(ValueKind::Latitude, &json!(48.275));
+    let printed = values::print_number(NumberKind::Latitude, &json!(48.275));
     assert_eq!(printed, "48,16.5N");
-    assert_eq!(values::print_number(ValueKind::Longitude, &json!(-0.999_999_999_9)), "1,0W");
-    assert_eq!(values::print_number(ValueKind::Altitude, &json!(480.0)), "480/1");
-    assert_eq!(values::print_number(ValueKind::Altitude, &json!(1.25)), "1250/1000");
-    assert_eq!(values::parse_xmp(ValueKind::Altitude, "1/0"), None);
-    assert_eq!(values::parse_xmp(ValueKind::Number, "NaN"), None);
-    assert_eq!(values::parse_xmp(ValueKind::Integer, "-1"), None);
+    assert_eq!(values::print_number(NumberKind::Longitude, &json!(-0.999_999_999_9)), "1,0W");
+    assert_eq!(values::print_number(NumberKind::Altitude, &json!(480.0)), "480/1");
+    assert_eq!(values::print_number(NumberKind::Altitude, &json!(1.25)), "1250/1000");
+    assert_eq!(values::parse_xmp(ValueKind::Number(NumberKind::Altitude), "1/0"), None);
+    assert_eq!(values::parse_xmp(ValueKind::Number(NumberKind::Decimal), "NaN"), None);
+    assert_eq!(values::parse_xmp(ValueKind::Number(NumberKind::Integer), "-1"), None);
+}
+
+fn any_number(kind: NumberKind) -> BoxedStrategy<Value> {
+    match kind {
+        NumberKind::Integer => (0..100_u64).prop_map(Value::from).boxed(),
+        NumberKind::Decimal => (-1e6..1e6_f64).prop_map(Value::from).boxed(),
+        // Sixtieths of a degree are written without rounding.
+        NumberKind::Latitude | NumberKind::Longitude => {
+            (-80..80_i32).prop_map(|whole| Value::from(f64::from(whole))).boxed()
+        }
+        NumberKind::Altitude => (0..9_000_u32).prop_map(|px| Value::from(f64::from(px))).boxed(),
+    }
 }
 
 /// A value of a member, with every member of its structures.
@@ -537,13 +550,7 @@ fn any_value(member: &'static Member, regions: bool) -> BoxedStrategy<Value> {
                 texts
             })
             .boxed(),
-        ValueKind::Integer => (0..100_u64).prop_map(Value::from).boxed(),
-        ValueKind::Number => (-1e6..1e6_f64).prop_map(Value::from).boxed(),
-        // Sixtieths of a degree are written without rounding.
-        ValueKind::Latitude | ValueKind::Longitude => {
-            (-80..80_i32).prop_map(|whole| Value::from(f64::from(whole))).boxed()
-        }
-        ValueKind::Altitude => (0..9_000_u32).prop_map(|px| Value::from(f64::from(px))).boxed(),
+        ValueKind::Number(kind) => any_number(kind),
         ValueKind::Structure(structure) => {
             let members: Vec<&Member> = structure.members().collect();
             let members = members.into_iter().filter(|_| regions || !structure.any_property);

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::table::ValueKind;
+use super::table::{NumberKind, ValueKind};
 use crate::{LIST_ENTRIES_MAX, TEXT_BYTES_MAX, text};
 
 /// The language tag of the text for readers of any language.
@@ -88,30 +88,22 @@ pub(super) fn parse_xmp(kind: ValueKind, text: &str) -> Option<Value> {
     match kind {
         ValueKind::Text | ValueKind::Uri | ValueKind::DateTime => Some(Value::from(text)),
         ValueKind::Vocabulary(terms) => terms.normalize(&text).map(Value::from),
-        ValueKind::Integer | ValueKind::Number => number(kind, text.parse().ok()?),
-        ValueKind::Latitude | ValueKind::Longitude => number(kind, parse_degrees(&text)?),
-        ValueKind::Altitude => number(kind, parse_fraction(&text)?),
+        ValueKind::Number(kind) => number(kind, parse_number(kind, &text)?),
         ValueKind::AltLang | ValueKind::Structure(_) => None,
     }
 }
 
 /// Converts a number to JSON; `None` if it is out of the range of its type.
-pub(super) fn number(kind: ValueKind, number: f64) -> Option<Value> {
+pub(super) fn number(kind: NumberKind, number: f64) -> Option<Value> {
     // No range contains NaN.
     let is_valid = match kind {
-        ValueKind::Integer => (0.0..=NUMBER_MAX).contains(&number) && number.fract() == 0.0,
-        ValueKind::Number => (-NUMBER_MAX..=NUMBER_MAX).contains(&number),
-        ValueKind::Latitude => (-90.0..=90.0).contains(&number),
-        ValueKind::Longitude => (-180.0..=180.0).contains(&number),
-        ValueKind::Altitude => (0.0..=NUMBER_MAX).contains(&number),
-        ValueKind::Text
-        | ValueKind::Uri
-        | ValueKind::DateTime
-        | ValueKind::Vocabulary(_)
-        | ValueKind::AltLang
-        | ValueKind::Structure(_) => false,
+        NumberKind::Integer => (0.0..=NUMBER_MAX).contains(&number) && number.fract() == 0.0,
+        NumberKind::Decimal => (-NUMBER_MAX..=NUMBER_MAX).contains(&number),
+        NumberKind::Latitude => (-90.0..=90.0).contains(&number),
+        NumberKind::Longitude => (-180.0..=180.0).contains(&number),
+        NumberKind::Altitude => (0.0..=NUMBER_MAX).contains(&number),
     };
-    if is_valid && matches!(kind, ValueKind::Integer) {
+    if is_valid && kind == NumberKind::Integer {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -122,20 +114,23 @@ pub(super) fn number(kind: ValueKind, number: f64) -> Option<Value> {
     is_valid.then(|| Value::from(number))
 }
 
-/// Prints a number in the XMP notation of its type; empty for other types.
-pub(crate) fn print_number(kind: ValueKind, value: &Value) -> String {
+/// Parses a number in the XMP notation of its type.
+fn parse_number(kind: NumberKind, text: &str) -> Option<f64> {
+    match kind {
+        NumberKind::Integer | NumberKind::Decimal => text.parse().ok(),
+        NumberKind::Latitude | NumberKind::Longitude => parse_degrees(text),
+        NumberKind::Altitude => parse_fraction(text),
+    }
+}
+
+/// Prints a number in the XMP notation of its type.
+pub(crate) fn print_number(kind: NumberKind, value: &Value) -> String {
     let number = value.as_f64().unwrap_or_default();
     match kind {
-        ValueKind::Latitude => print_degrees(number, 'N', 'S'),
-        ValueKind::Longitude => print_degrees(number, 'E', 'W'),
-        ValueKind::Altitude => print_fraction(number),
-        ValueKind::Integer | ValueKind::Number => number.to_string(),
-        ValueKind::Text
-        | ValueKind::Uri
-        | ValueKind::DateTime
-        | ValueKind::Vocabulary(_)
-        | ValueKind::AltLang
-        | ValueKind::Structure(_) => String::new(),
+        NumberKind::Latitude => print_degrees(number, 'N', 'S'),
+        NumberKind::Longitude => print_degrees(number, 'E', 'W'),
+        NumberKind::Altitude => print_fraction(number),
+        NumberKind::Integer | NumberKind::Decimal => number.to_string(),
     }
 }
 
