@@ -18,6 +18,7 @@ mod in_flight;
 mod inputs;
 mod links;
 mod make;
+mod named_rendition;
 pub mod original;
 pub mod plan;
 pub mod prerender;

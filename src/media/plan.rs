@@ -6,13 +6,14 @@
 
 use serde::Serialize;
 
+use super::named_rendition::{output, scaling_steps};
 use super::recipes::StandardSource;
 use super::resize::ShownPart;
 use super::{CatalogEntry, MediaSettings, access};
 use crate::runtime::config::{RenditionPreset, RenditionWidths};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use imaging::{ImageFormat, OutputColour, OutputOptions, OutputSampling, RenderStep, output_size};
-use model::item::{AssetGroup, PictureFile, RenditionScaling};
+use imaging::{ImageFormat, OutputOptions, RenderStep, output_size};
+use model::item::{AssetGroup, PictureFile};
 use model::media_url::{MediaPath, MediaTarget, PictureOperation};
 use model::{
     ContentHash, CropError, CropSpec, Rect, RenditionExtension, RenditionName, RenditionUsage,
@@ -21,8 +22,6 @@ use model::{
 
 /// The format of plans; incremented if the same plan yields different bytes than in an earlier release.
 const FORMAT: u32 = 5;
-/// The same for picture data without metadata, as in standard sets.
-pub(super) const PICTURE_FORMAT: u32 = 4;
 
 /// All values that determine the bytes of a rendition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -306,60 +305,6 @@ fn rendition_steps<'a>(
 ) -> Option<(&'a PictureFile, Vec<RenderStep>)> {
     let (source, scaling) = settings.sizes.source(files, name)?;
     Some((source, scaling_steps(scaling, name)))
-}
-
-/// Returns the steps of a rendition without operations, which is scaled by `scaling`.
-pub(super) fn scaling_steps(scaling: RenditionScaling, name: RenditionName) -> Vec<RenderStep> {
-    let scale = match scaling {
-        RenditionScaling::Full => None,
-        RenditionScaling::Fit(long_px) => Some(RenderStep::Fit { long_px }),
-        RenditionScaling::Square(side) => Some(RenderStep::Cover { width: side, height: side }),
-    };
-    let mark = (name.variant == RenditionVariant::Watermark).then_some(RenderStep::Watermark);
-    scale.into_iter().chain(mark).collect()
-}
-
-/// Returns the encoding of a rendition; `None` for the original's own picture data, which is JPEG.
-pub(super) fn output(
-    name: RenditionName,
-    format: ImageFormat,
-    steps: &[RenderStep],
-    settings: &MediaSettings,
-) -> Option<OutputOptions> {
-    let qualities = settings.qualities;
-    match name.usage {
-        RenditionUsage::Preview if name.variant == RenditionVariant::Web => {
-            Some(small_output(format, qualities.web_preview))
-        }
-        RenditionUsage::Preview => Some(small_output(format, qualities.preview)),
-        RenditionUsage::Thumbnail => Some(small_output(format, qualities.thumbnail)),
-        RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores
-            if steps.is_empty() && format == ImageFormat::JPEG =>
-        {
-            None
-        }
-        RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores => {
-            // Crops and marks of the Hires retain its profile and colour space (contract media-22).
-            Some(OutputOptions {
-                format,
-                quality: qualities.hires,
-                sampling: OutputSampling::Keep,
-                colour: OutputColour::Keep,
-                bytes_max: None,
-            })
-        }
-    }
-}
-
-/// Returns the encoding of a small rendition: sRGB without any other profile (contract media-23).
-fn small_output(format: ImageFormat, quality: u8) -> OutputOptions {
-    OutputOptions {
-        format,
-        quality,
-        sampling: OutputSampling::S420,
-        colour: OutputColour::Srgb,
-        bytes_max: None,
-    }
 }
 
 fn operation_name(name: RenditionName, steps: &[RenderStep]) -> &'static str {
