@@ -125,7 +125,7 @@ pub(super) fn choose(grids: &[QuantisedGrid]) -> Script {
     let header = ScanHeader { components: components.clone(), band };
     let baseline = vec![ScanGroup::new(vec![(header, scan::sequential(grids))])];
     let header = ScanHeader { components, band: Band { last: 0, ..band } };
-    let mut groups = vec![ScanGroup::new(vec![(header, scan::dc_first(grids, 0))])];
+    let mut groups = vec![ScanGroup::new(vec![(header, scan::dc(grids))])];
     groups.extend(best_ac(grids, &[0]));
     if grids.len() > 1 {
         groups.extend(best_ac(grids, &[1, 2]));
