@@ -21,7 +21,7 @@ const SOF0: u8 = 0xC0;
 pub(super) const DHT: u8 = 0xC4;
 /// Reserved for JPEG extensions; its code lies between the codes of the frame markers.
 const JPG: u8 = 0xC8;
-const DAC: u8 = 0xCC;
+pub(super) const DAC: u8 = 0xCC;
 const SOF15: u8 = 0xCF;
 const RST0: u8 = 0xD0;
 const RST7: u8 = 0xD7;
