@@ -102,8 +102,9 @@ pub fn plan(
         None => AssetGroup::of_item(&entry.assets),
         Some(key) => AssetGroup::of_association(&entry.assets, key),
     };
-    let (source, base) =
-        rendition_steps(files, name, settings).ok_or_else(|| access::not_available(path))?;
+    let named = settings.sizes.source(files, name);
+    let (source, scaling) = named.ok_or_else(|| access::not_available(path))?;
+    let base = scaling_steps(scaling, name);
     let upright = source.upright();
     let operated =
         operated_steps(&RenditionBase { name, upright, steps: &base }, operations, settings)?;
@@ -295,16 +296,6 @@ fn push_mark(steps: &mut Vec<RenderStep>) {
     if !steps.contains(&RenderStep::Watermark) {
         steps.push(RenderStep::Watermark);
     }
-}
-
-/// Returns the source file and the steps of a rendition without operations.
-fn rendition_steps<'a>(
-    files: AssetGroup<'a>,
-    name: RenditionName,
-    settings: &MediaSettings,
-) -> Option<(&'a PictureFile, Vec<RenderStep>)> {
-    let (source, scaling) = settings.sizes.source(files, name)?;
-    Some((source, scaling_steps(scaling, name)))
 }
 
 fn operation_name(name: RenditionName, steps: &[RenderStep]) -> &'static str {
