@@ -248,10 +248,10 @@ fn resized_steps<'a>(
     };
     let marks_first =
         matches!(operations, [PictureOperation::Watermark, PictureOperation::Crop(_), ..]);
-    let is_scaled_whole = base.steps.iter().all(|step| match step {
-        RenderStep::Fit { .. } | RenderStep::Watermark => true,
-        RenderStep::Cover { .. } | RenderStep::Crop(_) | RenderStep::Scale { .. } => false,
-    });
+    let is_scaled_whole = base
+        .steps
+        .iter()
+        .all(|step| matches!(step, RenderStep::Fit { .. } | RenderStep::Watermark));
     let is_marked = base.steps.contains(&RenderStep::Watermark)
         || operations.contains(&PictureOperation::Watermark)
         || preset.is_some_and(|preset| preset.mark);
