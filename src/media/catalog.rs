@@ -167,7 +167,7 @@ impl CatalogEntry {
         let Some(key) = association else {
             let rights = self.computed.rights.get_or_init(|| {
                 Arc::new(EffectiveRights::from_layers(RightsLayers {
-                    files: AssetGroup::of_item(&self.assets),
+                    files: self.files(None),
                     settings: &self.settings_rights,
                     item: &self.set_rights,
                 }))
@@ -184,7 +184,7 @@ impl CatalogEntry {
     /// Determines the rights of an associated object.
     fn association_rights(&self, key: &AssociationKey) -> Arc<EffectiveRights> {
         Arc::new(EffectiveRights::from_layers(RightsLayers {
-            files: AssetGroup::of_association(&self.assets, key),
+            files: self.files(Some(key)),
             settings: &self.settings_rights,
             // Rights that were set for a text do not apply to the photographs in it.
             item: &RightsMetadata::default(),
@@ -194,6 +194,14 @@ impl CatalogEntry {
     /// Returns the statements about the rights in the item, except those that its files contain.
     pub(super) fn rights_statements(&self) -> RightsStatements<'_> {
         RightsStatements { settings: &self.settings_rights, item: &self.set_rights }
+    }
+
+    /// Returns the files of the item itself, or of one of its associated objects.
+    pub(super) fn files<'a>(&'a self, association: Option<&'a AssociationKey>) -> AssetGroup<'a> {
+        match association {
+            None => AssetGroup::of_item(&self.assets),
+            Some(key) => AssetGroup::of_association(&self.assets, key),
+        }
     }
 
     /// Lists the associated objects whose files came with the item.

@@ -13,7 +13,7 @@ use super::{CatalogEntry, MediaSettings, access};
 use crate::runtime::config::{RenditionPreset, RenditionWidths};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use imaging::{ImageFormat, OutputOptions, RenderStep, output_size};
-use model::item::{AssetGroup, PictureFile};
+use model::item::PictureFile;
 use model::media_url::{MediaPath, MediaTarget, PictureOperation};
 use model::{
     ContentHash, CropError, CropSpec, Rect, RenditionExtension, RenditionName, RenditionUsage,
@@ -98,11 +98,7 @@ pub fn plan(
     if file.is_whole_hires() && file.extension() != RenditionExtension::JPEG {
         return Err(access::not_available(path));
     }
-    let files = match file.association() {
-        None => AssetGroup::of_item(&entry.assets),
-        Some(key) => AssetGroup::of_association(&entry.assets, key),
-    };
-    let named = settings.sizes.source(files, name);
+    let named = settings.sizes.source(entry.files(file.association()), name);
     let (source, scaling) = named.ok_or_else(|| access::not_available(path))?;
     let base = scaling_steps(scaling, name);
     let upright = source.upright();
@@ -328,7 +324,8 @@ fn size_after(upright: Size, steps: &[RenderStep]) -> Result<Size> {
 /// Fails with [`ErrorKind::NotFound`] if the item has no picture to crop.
 pub(super) fn json_crop(entry: &CatalogEntry, crop: Option<CropSpec>) -> Result<Option<Rect>> {
     let Some(crop) = crop else { return Ok(None) };
-    let hires = AssetGroup::of_item(&entry.assets)
+    let hires = entry
+        .files(None)
         .picture(RenditionUsage::Hires)
         .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{} has no picture", entry.key)))?;
     crop.resolve(hires.upright()).map(Some).map_err(|error| bad_crop(&error))
