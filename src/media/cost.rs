@@ -92,14 +92,7 @@ impl RenditionPlan {
             {
                 self.cut().map_or(full / 8, Size::pixels)
             }
-            Some(
-                RenderStep::Fit { .. }
-                | RenderStep::Cover { .. }
-                | RenderStep::Scale { .. }
-                | RenderStep::Crop(_)
-                | RenderStep::Watermark,
-            )
-            | None => full,
+            _ => full,
         };
         pixels.max(RENDER_PIXELS_MIN)
     }
