@@ -115,23 +115,14 @@ impl BundleOutcome {
     ///
     /// Any other error is a fault, not a refusal, and is returned.
     fn exclude(cause: Error) -> Result<Self> {
-        match cause.kind() {
-            ErrorKind::Forbidden => Ok(Self::excluded(ExclusionCause::Agreement, cause.message())),
-            // The item is visible, so the missing files may be named.
-            ErrorKind::NotFound => {
-                Ok(Self::excluded(ExclusionCause::NoFiles, "There is nothing to download"))
-            }
-            ErrorKind::InvalidArgument
-            | ErrorKind::Unauthenticated
-            | ErrorKind::Conflict
-            | ErrorKind::Stale
-            | ErrorKind::Unsupported
-            | ErrorKind::TooLarge
-            | ErrorKind::Overloaded
-            | ErrorKind::Timeout
-            | ErrorKind::Unavailable
-            | ErrorKind::Internal => Err(cause),
+        if cause.kind() == ErrorKind::Forbidden {
+            return Ok(Self::excluded(ExclusionCause::Agreement, cause.message()));
         }
+        // The item is visible, so the missing files may be named.
+        if cause.kind() == ErrorKind::NotFound {
+            return Ok(Self::excluded(ExclusionCause::NoFiles, "There is nothing to download"));
+        }
+        Err(cause)
     }
 }
 

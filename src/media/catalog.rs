@@ -43,6 +43,14 @@ pub struct CatalogEntry {
     settings_rights: Arc<RightsMetadata>,
     /// The rights statements that were set for this item.
     set_rights: RightsMetadata,
+    computed: ComputedParts,
+    /// Plans of the standard renditions; at most one for each name and format.
+    plans: RwLock<Vec<StandardPlan>>,
+}
+
+/// The parts of an entry that are computed on first use.
+#[derive(Debug, Default)]
+struct ComputedParts {
     rights: OnceLock<Arc<EffectiveRights>>,
     /// The rights in the associated objects that have files.
     associated_rights: OnceLock<BTreeMap<AssociationKey, Arc<EffectiveRights>>>,
@@ -53,8 +61,6 @@ pub struct CatalogEntry {
     metadata: OnceLock<Bytes>,
     ninjs: OnceLock<Bytes>,
     keys: OnceLock<CacheKeys>,
-    /// Plans of the standard renditions; at most one for each name and format.
-    plans: RwLock<Vec<StandardPlan>>,
 }
 
 /// The plan of a rendition without operations.
@@ -90,15 +96,7 @@ impl CatalogEntry {
             uri,
             settings_rights,
             set_rights: rights,
-            rights: OnceLock::new(),
-            associated_rights: OnceLock::new(),
-            caption: OnceLock::new(),
-            json: OnceLock::new(),
-            newsml_230: OnceLock::new(),
-            newsml_235: OnceLock::new(),
-            metadata: OnceLock::new(),
-            ninjs: OnceLock::new(),
-            keys: OnceLock::new(),
+            computed: ComputedParts::default(),
             plans: RwLock::default(),
         })
     }
@@ -122,7 +120,7 @@ impl CatalogEntry {
 
     /// Returns the surrogate keys of an answer that contains only this item.
     pub(super) fn cache_keys(&self) -> &CacheKeys {
-        self.keys.get_or_init(|| CacheKeys::new(&self.key, []))
+        self.computed.keys.get_or_init(|| CacheKeys::new(&self.key, []))
     }
 
     /// Returns the surrogate keys of an answer that shows this item at the URL of the item `named`.
@@ -136,7 +134,7 @@ impl CatalogEntry {
 
     /// Returns the caption that is embedded in renditions, and its hash.
     pub fn caption(&self) -> &(Caption, ContentHash) {
-        self.caption.get_or_init(|| {
+        self.computed.caption.get_or_init(|| {
             captioned(&self.document, &self.uri, &self.effective_rights(None).stated)
         })
     }
@@ -157,30 +155,26 @@ impl CatalogEntry {
         }
     }
 
-    /// Returns the rights and provenance of the picture of the item or of an associated object. For each property,
-    /// the statement of the operator precedes the source's, and both precede the original's.
-    #[must_use]
-    pub fn rights_of(&self, association: Option<&AssociationKey>) -> RightsMetadata {
-        self.effective_rights(association).all.clone()
-    }
-
-    /// Returns the same rights with the hashes that plans need. Computed on first use, because the plan of every
-    /// rendition needs them.
+    /// Returns the rights and provenance of the picture of the item or of an associated object, with the hashes
+    /// that plans need. For each property, the statement of the operator precedes the source's, and both precede
+    /// the original's.
+    ///
+    /// Computed on first use, because the plan of every rendition needs them.
     pub(super) fn effective_rights(
         &self,
         association: Option<&AssociationKey>,
     ) -> Arc<EffectiveRights> {
         let Some(key) = association else {
-            let rights = self.rights.get_or_init(|| {
+            let rights = self.computed.rights.get_or_init(|| {
                 Arc::new(EffectiveRights::from_layers(RightsLayers {
-                    files: AssetGroup::of_item(&self.assets),
+                    files: self.files(None),
                     settings: &self.settings_rights,
                     item: &self.set_rights,
                 }))
             });
             return Arc::clone(rights);
         };
-        let with_files = self.associated_rights.get_or_init(|| {
+        let with_files = self.computed.associated_rights.get_or_init(|| {
             let keys = self.associations_with_files().into_iter();
             keys.map(|key| (key.clone(), self.association_rights(key))).collect()
         });
@@ -190,7 +184,7 @@ impl CatalogEntry {
     /// Determines the rights of an associated object.
     fn association_rights(&self, key: &AssociationKey) -> Arc<EffectiveRights> {
         Arc::new(EffectiveRights::from_layers(RightsLayers {
-            files: AssetGroup::of_association(&self.assets, key),
+            files: self.files(Some(key)),
             settings: &self.settings_rights,
             // Rights that were set for a text do not apply to the photographs in it.
             item: &RightsMetadata::default(),
@@ -200,6 +194,14 @@ impl CatalogEntry {
     /// Returns the statements about the rights in the item, except those that its files contain.
     pub(super) fn rights_statements(&self) -> RightsStatements<'_> {
         RightsStatements { settings: &self.settings_rights, item: &self.set_rights }
+    }
+
+    /// Returns the files of the item itself, or of one of its associated objects.
+    pub(super) fn files<'a>(&'a self, association: Option<&'a AssociationKey>) -> AssetGroup<'a> {
+        match association {
+            None => AssetGroup::of_item(&self.assets),
+            Some(key) => AssetGroup::of_association(&self.assets, key),
+        }
     }
 
     /// Lists the associated objects whose files came with the item.
@@ -236,11 +238,11 @@ impl CatalogEntry {
         make: impl FnOnce() -> Result<Bytes>,
     ) -> Result<Bytes> {
         let cell = match text {
-            ItemText::Json => &self.json,
-            ItemText::Newsml(NewsmlVersion::V2_30) => &self.newsml_230,
-            ItemText::Newsml(NewsmlVersion::V2_35) => &self.newsml_235,
-            ItemText::Metadata => &self.metadata,
-            ItemText::Ninjs => &self.ninjs,
+            ItemText::Json => &self.computed.json,
+            ItemText::Newsml(NewsmlVersion::V2_30) => &self.computed.newsml_230,
+            ItemText::Newsml(NewsmlVersion::V2_35) => &self.computed.newsml_235,
+            ItemText::Metadata => &self.computed.metadata,
+            ItemText::Ninjs => &self.computed.ninjs,
             ItemText::Cutpaste | ItemText::Indesign => return make(),
         };
         if let Some(text) = cell.get() {

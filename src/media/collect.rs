@@ -119,11 +119,9 @@ impl ArchiveMember {
 
 /// Returns a hash of the names and contents of `members`.
 fn version(members: &[ArchiveMember]) -> String {
-    let lines: Vec<String> = members
-        .iter()
-        .map(|member| format!("{} {}\n", member.name, member.content_tag()))
-        .collect();
-    ContentHash::new(lines.concat().as_bytes()).short()
+    let line = |member: &ArchiveMember| format!("{} {}\n", member.name, member.content_tag());
+    let lines: String = members.iter().map(line).collect();
+    ContentHash::new(lines.as_bytes()).short()
 }
 
 impl Media {
@@ -352,26 +350,15 @@ impl Media {
             let body = match source {
                 MemberSource::Text(text) => RenditionBody::memory(text),
                 MemberSource::Stored(body, _) => body,
-                MemberSource::Rendition(answer) => {
-                    self.obtain_rendition(&answer, timeout, payer).await?
-                }
+                MemberSource::Rendition(answer) => match self.find_cached(&answer) {
+                    Some(obtained) => obtained.body,
+                    None => self.obtain_for(&answer, timeout, payer).await?.body,
+                },
             };
             Ok::<_, Error>(CollectedFile { name, mime, url, body, dated })
         });
         // In order, because the positions of the entries are part of the archive's bytes.
         stream::iter(obtained).buffered(ARCHIVE_RENDERS_AT_A_TIME).try_collect().await
-    }
-
-    async fn obtain_rendition(
-        &self,
-        answer: &RenditionAnswer,
-        timeout: std::time::Duration,
-        payer: RenderPayer,
-    ) -> Result<RenditionBody> {
-        if let Some(obtained) = self.find_cached(answer) {
-            return Ok(obtained.body);
-        }
-        Ok(self.obtain_for(answer, timeout, payer).await?.body)
     }
 
     /// Counts the files that [`Media::collect`] would return, without rendering anything.
@@ -556,10 +543,7 @@ impl MemberListing<'_> {
 }
 
 fn is_image(path: &MediaPath) -> bool {
-    match path.target() {
-        MediaTarget::Rendition(file) => file.extension().is_image(),
-        MediaTarget::Item(_) | MediaTarget::Pricelist | MediaTarget::Document(_) => false,
-    }
+    matches!(path.target(), MediaTarget::Rendition(file) if file.extension().is_image())
 }
 
 /// Returns the path of the same rendition of the associated object `key`.

@@ -92,14 +92,7 @@ impl RenditionPlan {
             {
                 self.cut().map_or(full / 8, Size::pixels)
             }
-            Some(
-                RenderStep::Fit { .. }
-                | RenderStep::Cover { .. }
-                | RenderStep::Scale { .. }
-                | RenderStep::Crop(_)
-                | RenderStep::Watermark,
-            )
-            | None => full,
+            _ => full,
         };
         pixels.max(RENDER_PIXELS_MIN)
     }
@@ -109,10 +102,10 @@ impl RenditionPlan {
     #[must_use]
     fn is_direct(&self) -> bool {
         let keeps_original = self.output.is_some_and(|output| output.keeps_original());
-        let is_only_cut_or_marked = self.steps.iter().all(|step| match step {
-            RenderStep::Crop(_) | RenderStep::Watermark => true,
-            RenderStep::Fit { .. } | RenderStep::Cover { .. } | RenderStep::Scale { .. } => false,
-        });
+        let is_only_cut_or_marked = self
+            .steps
+            .iter()
+            .all(|step| matches!(step, RenderStep::Crop(_) | RenderStep::Watermark));
         // A mark on the whole picture is drawn on separate planes, which four inks do not have. Without a crop,
         // only a picture that is stored upright retains the rest of its blocks.
         let can_be_marked = match self.steps.as_slice() {

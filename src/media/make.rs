@@ -287,11 +287,8 @@ impl RenditionMaker<'_> {
         small: &[u8],
         output: OutputOptions,
     ) -> Result<(RenditionBody, RenderPath), RenderError> {
-        let (shows, crop, marked) = match direct {
-            DirectPlan::Part { shows, crop, marked } => (*shows, *crop, *marked),
-            DirectPlan::Cut { .. } | DirectPlan::Region { .. } | DirectPlan::Mark => {
-                return Err(RenderError::Picture("no part was requested".to_owned()));
-            }
+        let &DirectPlan::Part { shows, crop, marked } = direct else {
+            return Err(RenderError::Picture("no part was requested".to_owned()));
         };
         let mut steps = vec![RenderStep::Crop(crop)];
         steps.extend(marked.then_some(RenderStep::Watermark));

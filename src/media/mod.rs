@@ -18,6 +18,7 @@ mod in_flight;
 mod inputs;
 mod links;
 mod make;
+mod named_rendition;
 pub mod original;
 pub mod plan;
 pub mod prerender;
@@ -70,7 +71,7 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::fair_queue::FairSemaphore;
 use api::orders::License;
 use formats::NewsmlVersion;
-use model::item::{Asset, AssetGroup};
+use model::item::Asset;
 use model::media_url::{DocumentExtension, DocumentFile, MediaPath, MediaTarget, RenditionFile};
 use model::{ContentHash, ItemKey, ItemUri};
 
@@ -229,6 +230,17 @@ impl Media {
         caller: MediaCaller<'_>,
         now: Timestamp,
     ) -> Result<MediaAnswer> {
+        self.resolve_newsml(path, self.inner.settings.newsml, caller, now).await
+    }
+
+    /// Resolves `path` as [`Media::resolve`] does, but a `.xml` in the version `newsml` of the standard.
+    pub async fn resolve_newsml(
+        &self,
+        path: &MediaPath,
+        newsml: NewsmlVersion,
+        caller: MediaCaller<'_>,
+        now: Timestamp,
+    ) -> Result<MediaAnswer> {
         match path.target() {
             MediaTarget::Item(crop) => {
                 self.item(path.key(), caller.visitor(), now).await?;
@@ -241,33 +253,12 @@ impl Media {
                 self.archive(path.key(), FileSelection::Default, caller, now).await
             }
             MediaTarget::Document(file) => {
-                let newsml = self.inner.settings.newsml;
                 self.document(path, *file, newsml, caller, now).await.map(MediaAnswer::Text)
             }
             MediaTarget::Rendition(file) => {
                 let entry = self.readable_entry(path, caller, now).await?;
                 self.resolve_rendition(entry, path, file, caller, now).await
             }
-        }
-    }
-
-    /// Resolves a `.xml` path in the version `newsml` of the standard. Resolves other paths as [`Media::resolve`]
-    /// does, and fails as it does.
-    pub async fn resolve_newsml(
-        &self,
-        path: &MediaPath,
-        newsml: NewsmlVersion,
-        caller: MediaCaller<'_>,
-        now: Timestamp,
-    ) -> Result<MediaAnswer> {
-        match path.target() {
-            MediaTarget::Document(file) if file.extension() == DocumentExtension::Xml => {
-                self.document(path, *file, newsml, caller, now).await.map(MediaAnswer::Text)
-            }
-            MediaTarget::Item(_)
-            | MediaTarget::Pricelist
-            | MediaTarget::Document(_)
-            | MediaTarget::Rendition(_) => self.resolve(path, caller, now).await,
         }
     }
 
@@ -389,30 +380,25 @@ impl Media {
         principal: Option<&Principal>,
         now: Timestamp,
     ) -> Result<(Arc<CatalogEntry>, MediaPath)> {
-        let MediaTarget::Rendition(file) = path.target() else {
-            return Ok((Arc::clone(entry), path.clone()));
-        };
-        let Some(key) = file.association() else { return Ok((Arc::clone(entry), path.clone())) };
+        let own = || Ok((Arc::clone(entry), path.clone()));
+        let MediaTarget::Rendition(file) = path.target() else { return own() };
+        let Some(key) = file.association() else { return own() };
         let Some(associated) = entry.document.association(key) else {
             return Err(access::not_available(path));
         };
         let uri = associated.get("uri").and_then(Value::as_str).unwrap_or_default();
         // An associated object may carry the URI of the item itself. It is then no different item.
-        let Some(linked) = ItemUri::parse(uri).ok().filter(|linked| linked.key != entry.key)
-        else {
-            return Ok((Arc::clone(entry), path.clone()));
-        };
+        let linked = ItemUri::parse(uri).ok().filter(|linked| linked.key != entry.key);
+        let Some(linked) = linked else { return own() };
         // The object is not in the archive as an item, so the files of `entry` are used.
-        let Some(item) = self.inner.catalog.find(&linked.key).await? else {
-            return Ok((Arc::clone(entry), path.clone()));
-        };
+        let Some(item) = self.inner.catalog.find(&linked.key).await? else { return own() };
         // A withdrawn or embargoed picture must not be reached through the text that shows it.
         if !access::is_visible(&item, principal, now) {
             return Err(access::not_available(path));
         }
         if item.assets.is_empty() {
             // The item was published as a document without files, so the files of `entry` are used.
-            return Ok((Arc::clone(entry), path.clone()));
+            return own();
         }
         let item_path = MediaPath::rendition(linked.key, file.name(), file.extension());
         let item_path = file.operations().iter().try_fold(item_path, |item_path, operation| {
@@ -426,11 +412,7 @@ impl Media {
     /// Returns the stored file of `entry` that `path` refers to, if there is one.
     fn stored_file<'a>(&self, entry: &'a CatalogEntry, path: &'a MediaPath) -> Option<&'a Asset> {
         let MediaTarget::Rendition(file) = path.target() else { return None };
-        let files = match file.association() {
-            None => AssetGroup::of_item(&entry.assets),
-            Some(key) => AssetGroup::of_association(&entry.assets, key),
-        };
-        files.find(file.name(), file.extension())
+        entry.files(file.association()).find(file.name(), file.extension())
     }
 
     /// Returns the decision of the caller's agreements if `path` has to be bought, and `None` if it is free.
@@ -444,12 +426,9 @@ impl Media {
         if !access::needs_purchase(path) {
             return Ok(None);
         }
-        let decision = self
-            .inner
-            .orders
-            .check(caller.require_principal()?, facts(entry), caller.agr, now)
-            .await?;
-        Ok(Some(decision))
+        let orders = &self.inner.orders;
+        let principal = caller.require_principal()?;
+        orders.check(principal, facts(entry), caller.agr, now).await.map(Some)
     }
 
     /// Records the purchase of all items in `sale` for `caller`.
@@ -462,25 +441,15 @@ impl Media {
         caller: MediaCaller<'_>,
         now: Timestamp,
     ) -> Result<()> {
+        let orders = &self.inner.orders;
         if sale.all_or_nothing {
             let items: Vec<_> = sale.entries.iter().map(|(entry, _)| facts(entry)).collect();
-            return self
-                .inner
-                .orders
-                .purchase_all(
-                    caller.require_principal()?,
-                    &items,
-                    caller.agr,
-                    sale.confirmed.clone(),
-                    now,
-                )
-                .await;
+            let principal = caller.require_principal()?;
+            let confirmed = sale.confirmed.clone();
+            return orders.purchase_all(principal, &items, caller.agr, confirmed, now).await;
         }
         for (entry, _) in &sale.entries {
-            self.inner
-                .orders
-                .purchase(caller.require_principal()?, facts(entry), caller.agr, now)
-                .await?;
+            orders.purchase(caller.require_principal()?, facts(entry), caller.agr, now).await?;
         }
         Ok(())
     }
@@ -520,19 +489,16 @@ impl Media {
         path: &MediaPath,
         open: bool,
     ) -> Result<RenditionAnswer> {
-        let settings = &self.inner.settings;
-        let planned = match path.target() {
-            MediaTarget::Rendition(file)
-                if file.operations().is_empty() && file.association().is_none() =>
-            {
-                // An item has few renditions without operations, so their plans are stored with it. The number of
-                // variants is unlimited.
-                entry.plan(file.name(), file.extension(), || plan::plan(entry, path, settings))?
-            }
-            MediaTarget::Item(_)
-            | MediaTarget::Pricelist
-            | MediaTarget::Document(_)
-            | MediaTarget::Rendition(_) => Arc::new(plan::plan(entry, path, settings)?),
+        let MediaTarget::Rendition(file) = path.target() else {
+            return Err(access::not_available(path));
+        };
+        let make = || plan::plan(entry, path, &self.inner.settings);
+        let planned = if file.operations().is_empty() && file.association().is_none() {
+            // An item has few renditions without operations, so their plans are stored with it. The number of
+            // variants is unlimited.
+            entry.plan(file.name(), file.extension(), make)?
+        } else {
+            Arc::new(make()?)
         };
         Ok(RenditionAnswer {
             etag: planned.key.short(),
@@ -545,10 +511,7 @@ impl Media {
             keys: entry.cache_keys().clone(),
             entry: Arc::clone(entry),
             requested_entry: None,
-            association: match path.target() {
-                MediaTarget::Rendition(file) => file.association().cloned(),
-                MediaTarget::Item(_) | MediaTarget::Pricelist | MediaTarget::Document(_) => None,
-            },
+            association: file.association().cloned(),
         })
     }
 }

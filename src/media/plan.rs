@@ -6,13 +6,14 @@
 
 use serde::Serialize;
 
+use super::named_rendition::{output, scaling_steps};
 use super::recipes::StandardSource;
 use super::resize::ShownPart;
 use super::{CatalogEntry, MediaSettings, access};
 use crate::runtime::config::{RenditionPreset, RenditionWidths};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use imaging::{ImageFormat, OutputColour, OutputOptions, OutputSampling, RenderStep, output_size};
-use model::item::{AssetGroup, PictureFile, RenditionScaling};
+use imaging::{ImageFormat, OutputOptions, RenderStep, output_size};
+use model::item::PictureFile;
 use model::media_url::{MediaPath, MediaTarget, PictureOperation};
 use model::{
     ContentHash, CropError, CropSpec, Rect, RenditionExtension, RenditionName, RenditionUsage,
@@ -21,8 +22,6 @@ use model::{
 
 /// The format of plans; incremented if the same plan yields different bytes than in an earlier release.
 const FORMAT: u32 = 5;
-/// The same for picture data without metadata, as in standard sets.
-pub(super) const PICTURE_FORMAT: u32 = 4;
 
 /// All values that determine the bytes of a rendition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -99,12 +98,9 @@ pub fn plan(
     if file.is_whole_hires() && file.extension() != RenditionExtension::JPEG {
         return Err(access::not_available(path));
     }
-    let files = match file.association() {
-        None => AssetGroup::of_item(&entry.assets),
-        Some(key) => AssetGroup::of_association(&entry.assets, key),
-    };
-    let (source, base) =
-        rendition_steps(files, name, settings).ok_or_else(|| access::not_available(path))?;
+    let named = settings.sizes.source(entry.files(file.association()), name);
+    let (source, scaling) = named.ok_or_else(|| access::not_available(path))?;
+    let base = scaling_steps(scaling, name);
     let upright = source.upright();
     let operated =
         operated_steps(&RenditionBase { name, upright, steps: &base }, operations, settings)?;
@@ -248,10 +244,10 @@ fn resized_steps<'a>(
     };
     let marks_first =
         matches!(operations, [PictureOperation::Watermark, PictureOperation::Crop(_), ..]);
-    let is_scaled_whole = base.steps.iter().all(|step| match step {
-        RenderStep::Fit { .. } | RenderStep::Watermark => true,
-        RenderStep::Cover { .. } | RenderStep::Crop(_) | RenderStep::Scale { .. } => false,
-    });
+    let is_scaled_whole = base
+        .steps
+        .iter()
+        .all(|step| matches!(step, RenderStep::Fit { .. } | RenderStep::Watermark));
     let is_marked = base.steps.contains(&RenderStep::Watermark)
         || operations.contains(&PictureOperation::Watermark)
         || preset.is_some_and(|preset| preset.mark);
@@ -298,70 +294,6 @@ fn push_mark(steps: &mut Vec<RenderStep>) {
     }
 }
 
-/// Returns the source file and the steps of a rendition without operations.
-fn rendition_steps<'a>(
-    files: AssetGroup<'a>,
-    name: RenditionName,
-    settings: &MediaSettings,
-) -> Option<(&'a PictureFile, Vec<RenderStep>)> {
-    let (source, scaling) = settings.sizes.source(files, name)?;
-    Some((source, scaling_steps(scaling, name)))
-}
-
-/// Returns the steps of a rendition without operations, which is scaled by `scaling`.
-pub(super) fn scaling_steps(scaling: RenditionScaling, name: RenditionName) -> Vec<RenderStep> {
-    let scale = match scaling {
-        RenditionScaling::Full => None,
-        RenditionScaling::Fit(long_px) => Some(RenderStep::Fit { long_px }),
-        RenditionScaling::Square(side) => Some(RenderStep::Cover { width: side, height: side }),
-    };
-    let mark = (name.variant == RenditionVariant::Watermark).then_some(RenderStep::Watermark);
-    scale.into_iter().chain(mark).collect()
-}
-
-/// Returns the encoding of a rendition; `None` for the original's own picture data, which is JPEG.
-pub(super) fn output(
-    name: RenditionName,
-    format: ImageFormat,
-    steps: &[RenderStep],
-    settings: &MediaSettings,
-) -> Option<OutputOptions> {
-    let qualities = settings.qualities;
-    match name.usage {
-        RenditionUsage::Preview if name.variant == RenditionVariant::Web => {
-            Some(small_output(format, qualities.web_preview))
-        }
-        RenditionUsage::Preview => Some(small_output(format, qualities.preview)),
-        RenditionUsage::Thumbnail => Some(small_output(format, qualities.thumbnail)),
-        RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores
-            if steps.is_empty() && format == ImageFormat::JPEG =>
-        {
-            None
-        }
-        RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores => {
-            // Crops and marks of the Hires retain its profile and colour space (contract media-22).
-            Some(OutputOptions {
-                format,
-                quality: qualities.hires,
-                sampling: OutputSampling::Keep,
-                colour: OutputColour::Keep,
-                bytes_max: None,
-            })
-        }
-    }
-}
-
-/// Returns the encoding of a small rendition: sRGB without any other profile (contract media-23).
-fn small_output(format: ImageFormat, quality: u8) -> OutputOptions {
-    OutputOptions {
-        format,
-        quality,
-        sampling: OutputSampling::S420,
-        colour: OutputColour::Srgb,
-        bytes_max: None,
-    }
-}
-
 fn operation_name(name: RenditionName, steps: &[RenderStep]) -> &'static str {
     let cropped = steps.iter().any(|step| matches!(step, RenderStep::Crop(_)));
     let marked = steps.contains(&RenderStep::Watermark);
@@ -392,7 +324,8 @@ fn size_after(upright: Size, steps: &[RenderStep]) -> Result<Size> {
 /// Fails with [`ErrorKind::NotFound`] if the item has no picture to crop.
 pub(super) fn json_crop(entry: &CatalogEntry, crop: Option<CropSpec>) -> Result<Option<Rect>> {
     let Some(crop) = crop else { return Ok(None) };
-    let hires = AssetGroup::of_item(&entry.assets)
+    let hires = entry
+        .files(None)
         .picture(RenditionUsage::Hires)
         .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{} has no picture", entry.key)))?;
     crop.resolve(hires.upright()).map(Some).map_err(|error| bad_crop(&error))

@@ -5,11 +5,14 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::MediaSettings;
-use super::plan::{PICTURE_FORMAT, output, scaling_steps};
+use super::named_rendition::{output, scaling_steps};
 use imaging::{ImageFormat, OutputColour, OutputOptions, OutputSampling, RenderStep, scaled_size};
 use model::item::PictureFile;
 use model::{ContentHash, RenditionName, Size};
 
+/// The format of picture data without metadata, as in standard sets; incremented if the same recipe yields different
+/// bytes than in an earlier release.
+const PICTURE_FORMAT: u32 = 4;
 /// The standard renditions that the set contains as they are.
 const KEPT: [RenditionName; 4] = [
     RenditionName::NORMAL_PREVIEW,
@@ -60,6 +63,15 @@ pub(super) struct StandardRecipes {
     /// The standard renditions that can be made from the original. The base, if there is one, comes last.
     pub(super) pictures: Vec<PictureRecipe>,
     has_base: bool,
+}
+
+impl MediaSettings {
+    /// Returns a text that changes with every setting that affects the standard renditions of a picture.
+    #[must_use]
+    pub fn standard_recipe(&self) -> String {
+        let Self { sizes, qualities, open_px, .. } = self;
+        format!("{PICTURE_FORMAT} {sizes:?} {qualities:?} {open_px}")
+    }
 }
 
 /// The picture of a standard set from which a rendition is made.

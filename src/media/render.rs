@@ -185,11 +185,8 @@ impl Media {
     /// [`ErrorKind::Internal`] and logs the hash of the original.
     pub fn check_extents(&self, body: &RenditionBody) -> Result<()> {
         for part in body.parts() {
-            match part {
-                BodyPart::Memory(_) => {}
-                BodyPart::Store(extent) => {
-                    self.inner.originals.verify(extent.blob, extent.blob_length)?;
-                }
+            if let BodyPart::Store(extent) = part {
+                self.inner.originals.verify(extent.blob, extent.blob_length)?;
             }
         }
         Ok(())

@@ -5,7 +5,6 @@
 //! itself. If it were cut out of the original and reduced as much, it would show different averages of the same
 //! pixels, and a few narrow, overlapping parts would reveal the pixels between them. Hires names are bought, so
 //! any size up to their own is served.
-//! their own is served.
 
 use crate::runtime::config::RenditionWidths;
 use imaging::RenderStep;

@@ -67,14 +67,8 @@ impl EffectiveRights {
 
     /// Returns the hash of the rights in renditions of this usage; `None` if these carry no rights.
     pub(super) fn hash(&self, usage: RenditionUsage) -> Option<ContentHash> {
-        match usage {
-            // Thumbnails carry no caption, and only the most important rights (contract media-25).
-            RenditionUsage::Thumbnail => self.short_hash,
-            RenditionUsage::Preview
-            | RenditionUsage::Hires
-            | RenditionUsage::Hidef
-            | RenditionUsage::Lores => self.all_hash,
-        }
+        // Thumbnails carry no caption, and only the most important rights (contract media-25).
+        if usage == RenditionUsage::Thumbnail { self.short_hash } else { self.all_hash }
     }
 
     /// Returns the properties that even thumbnails carry.

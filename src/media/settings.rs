@@ -131,13 +131,6 @@ impl DecodeLimits {
 }
 
 impl MediaSettings {
-    /// Returns a text that changes with every setting that affects the standard renditions of a picture.
-    #[must_use]
-    pub fn standard_recipe(&self) -> String {
-        let Self { sizes, qualities, open_px, .. } = self;
-        format!("{} {sizes:?} {qualities:?} {open_px}", super::plan::PICTURE_FORMAT)
-    }
-
     /// Converts the settings of the section from `config`.
     ///
     /// Fails if the watermark's PNG cannot be read or is not a PNG, if the watermark's text has nothing to draw,

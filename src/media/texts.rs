@@ -44,10 +44,7 @@ impl ItemText {
 
     /// Returns whether items of `media_type` have the text.
     pub(super) fn is_available(self, media_type: MediaType) -> bool {
-        match self {
-            Self::Json | Self::Newsml(_) | Self::Metadata | Self::Ninjs => true,
-            Self::Cutpaste | Self::Indesign => is_text(media_type),
-        }
+        !matches!(self, Self::Cutpaste | Self::Indesign) || is_text(media_type)
     }
 
     /// Returns the MIME type, with a character set if it needs one.
@@ -61,37 +58,20 @@ impl ItemText {
 
     /// Returns whether the text embeds associated items, which are looked up.
     fn embeds_items(self) -> bool {
-        match self {
-            Self::Json | Self::Newsml(_) | Self::Ninjs | Self::Cutpaste | Self::Indesign => true,
-            // The document contains only pictures that came with the item.
-            Self::Metadata => false,
-        }
+        // That document contains only pictures that came with the item.
+        self != Self::Metadata
     }
 
     /// Returns whether the document includes the rights that are stated only in the files. The other texts receive
     /// these rights separately, or have no place for them.
     fn has_file_rights(self) -> bool {
-        match self {
-            Self::Json => true,
-            Self::Newsml(_) | Self::Metadata | Self::Ninjs | Self::Cutpaste | Self::Indesign => {
-                false
-            }
-        }
+        self == Self::Json
     }
 }
 
 /// Returns whether items of `media_type` are texts, which have text formats.
 pub(super) fn is_text(media_type: MediaType) -> bool {
-    match media_type {
-        MediaType::Text | MediaType::Feature => true,
-        MediaType::Image
-        | MediaType::Stockfoto
-        | MediaType::Video
-        | MediaType::Graphic
-        | MediaType::Page
-        | MediaType::Planning
-        | MediaType::Calendar => false,
-    }
+    matches!(media_type, MediaType::Text | MediaType::Feature)
 }
 
 impl Media {

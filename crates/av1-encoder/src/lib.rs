@@ -111,13 +111,8 @@ pub fn encode(picture: PixelView<'_>, options: Av1Options) -> Result<Av1Picture,
     if !is_encodable(size) {
         return Err(Av1Error::Size { size });
     }
-    let bytes = u64::try_from(data.len()).unwrap_or(u64::MAX);
-    let expected = match channels {
-        1 => size.pixels(),
-        3 => size.pixels() * 3,
-        _ => return Err(Av1Error::Layout { size, channels, bytes: data.len() }),
-    };
-    if bytes != expected {
+    let bytes = size.pixels() * if channels == 1 { 1 } else { 3 };
+    if !matches!(channels, 1 | 3) || u64::try_from(data.len()) != Ok(bytes) {
         return Err(Av1Error::Layout { size, channels, bytes: data.len() });
     }
     let planes = YuvPlanes::convert(picture, options.chroma);

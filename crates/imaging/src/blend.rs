@@ -1,5 +1,6 @@
 //! Blends a watermark into pixels and planes of every colour space.
 
+use crate::index;
 use geometry::Size;
 use jpeg::codec::{ColourSpace, Pixels, Planes};
 
@@ -62,10 +63,6 @@ fn clip_span(start: i64, length: u32, edge: u32) -> (usize, usize, usize) {
 
 fn clamped_index(value: i64) -> usize {
     usize::try_from(value.max(0)).unwrap_or(usize::MAX)
-}
-
-fn index(value: u32) -> usize {
-    usize::try_from(value).expect("indices have at least 32 bits")
 }
 
 /// Blends `stamp` into interleaved pixels; parts outside the picture are clipped.

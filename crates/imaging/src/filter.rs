@@ -1,6 +1,6 @@
 //! Filters one channel of 8-bit samples, stored row by row. Samples beyond an edge repeat the samples at the edge.
 
-use crate::reduce::index;
+use crate::index;
 use geometry::Size;
 
 /// Blurs `samples` of a picture of `size` with a Gaussian of the standard deviation `sigma`, in pixels, above 0.

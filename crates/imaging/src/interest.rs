@@ -5,7 +5,7 @@
 //! window.
 
 use crate::filter::sobel_gradients;
-use crate::reduce::index;
+use crate::index;
 use crate::resize::resize;
 use crate::steps::fit;
 use geometry::{Rect, Size};

@@ -265,3 +265,8 @@ impl From<CodecError> for RasterError {
         }
     }
 }
+
+/// Converts a coordinate or a length to an index of samples.
+pub(crate) fn index(value: u32) -> usize {
+    usize::try_from(value).expect("indices have at least 32 bits")
+}

@@ -1,6 +1,6 @@
 //! Turns stored pixels upright by the eight EXIF orientations.
 
-use crate::reduce::index;
+use crate::index;
 use geometry::{Rect, Size};
 use jpeg::codec::Pixels;
 use serde::Serialize;
@@ -53,16 +53,13 @@ impl Orientation {
     /// Returns whether rows of the upright picture are columns of the stored picture.
     #[must_use]
     pub fn swaps_axes(self) -> bool {
-        match self {
-            Orientation::Upright
-            | Orientation::Mirrored
-            | Orientation::Half
-            | Orientation::Flipped => false,
+        matches!(
+            self,
             Orientation::Transposed
-            | Orientation::Quarter
-            | Orientation::Transverse
-            | Orientation::ThreeQuarters => true,
-        }
+                | Orientation::Quarter
+                | Orientation::Transverse
+                | Orientation::ThreeQuarters
+        )
     }
 
     /// Returns the axes of the stored picture that are read backwards to show it upright.
@@ -80,11 +77,7 @@ impl Orientation {
     /// Converts a stored size to the upright size, or an upright size to the stored size.
     #[must_use]
     pub fn oriented_size(self, stored: Size) -> Size {
-        if self.swaps_axes() {
-            Size { width: stored.height, height: stored.width }
-        } else {
-            stored
-        }
+        if self.swaps_axes() { stored.transposed() } else { stored }
     }
 
     /// Converts a rectangle of the upright picture to a rectangle of the stored picture.
@@ -108,17 +101,11 @@ impl Orientation {
     /// Returns the inverse orientation.
     #[must_use]
     pub fn inverse(self) -> Orientation {
-        match self {
-            // Mirrorings and the half turn undo themselves; quarter turns undo each other.
-            Orientation::Quarter => Orientation::ThreeQuarters,
-            Orientation::ThreeQuarters => Orientation::Quarter,
-            Orientation::Upright
-            | Orientation::Mirrored
-            | Orientation::Half
-            | Orientation::Flipped
-            | Orientation::Transposed
-            | Orientation::Transverse => self,
+        // Mirrorings and the half turn undo themselves; quarter turns undo each other.
+        if self == Orientation::Quarter {
+            return Orientation::ThreeQuarters;
         }
+        if self == Orientation::ThreeQuarters { Orientation::Quarter } else { self }
     }
 
     /// Converts a rectangle of the stored picture to a rectangle of the upright picture.

@@ -11,7 +11,7 @@ use crate::colour::SrgbConversion;
 use crate::linear::{Downscale, LightPixels, PixelRegion, STRIP_PIXELS, SampleLight};
 use crate::resize::decode_eighths;
 use crate::steps::whole_edge;
-use crate::{BandDecoder, Orientation, ParallelMap, RasterError, RenderPath, RenderSource};
+use crate::{BandDecoder, Orientation, ParallelMap, RasterError, RenderPath, RenderSource, index};
 use geometry::{Rect, Size};
 use jpeg::codec::{DecodeOutput, DecodeScale, PictureHeader, Pixels};
 use jpeg::scan::{ByteRanges, ScanError};
@@ -231,9 +231,4 @@ impl Reduction<'_> {
         let render_path = if is_whole { RenderPath::Bands } else { RenderPath::Region };
         Ok(Some(ReducedPicture { slabs, decoded_pixels, warning, render_path }))
     }
-}
-
-/// Converts a coordinate or a length to an index of samples.
-pub(crate) fn index(value: u32) -> usize {
-    usize::try_from(value).expect("indices have at least 32 bits")
 }

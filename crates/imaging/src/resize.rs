@@ -1,8 +1,8 @@
 //! Chooses the scale of decoding, and scales and cuts pixels for which light does not matter.
 
 use crate::linear::{SampleLight, scale_region};
-use crate::reduce::{in_sequence, index};
-use crate::{Orientation, RenderStep, scaled_size};
+use crate::reduce::in_sequence;
+use crate::{Orientation, RenderStep, index, scaled_size};
 use geometry::{Rect, Size};
 use jpeg::codec::{DecodeScale, Pixels};
 

@@ -21,7 +21,7 @@ const SOF0: u8 = 0xC0;
 pub(super) const DHT: u8 = 0xC4;
 /// Reserved for JPEG extensions; its code lies between the codes of the frame markers.
 const JPG: u8 = 0xC8;
-const DAC: u8 = 0xCC;
+pub(super) const DAC: u8 = 0xCC;
 const SOF15: u8 = 0xCF;
 const RST0: u8 = 0xD0;
 const RST7: u8 = 0xD7;
@@ -221,7 +221,9 @@ impl JpegHeader {
         if !jpeg.starts_with(&[0xFF, SOI]) {
             return Err(HeaderError::NotJpeg);
         }
-        MarkerWalk::new(jpeg, limits).run()
+        let mut walk = MarkerWalk::new(jpeg, limits);
+        walk.read()?;
+        walk.finish()
     }
 
     /// Parses the markers before the first scan if only the start of the file is available.
@@ -241,7 +243,7 @@ impl JpegHeader {
             return Err(HeaderError::NotJpeg);
         }
         let mut walk = MarkerWalk { start_only: true, ..MarkerWalk::new(jpeg, limits) };
-        walk.read_to_first_scan()?;
+        walk.read()?;
         walk.at = end;
         walk.finish()
     }
@@ -310,24 +312,13 @@ impl<'a> MarkerWalk<'a> {
         }
     }
 
-    fn run(mut self) -> Result<JpegHeader, HeaderError> {
-        loop {
+    /// Reads the segments up to the end of the file, or up to the first scan if only the start is wanted.
+    fn read(&mut self) -> Result<(), HeaderError> {
+        while !self.start_only || self.scans == 0 {
             let (marker, offset) = self.next_marker()?;
             match marker {
-                EOI => return self.finish(),
+                EOI => break,
                 // libjpeg also refuses a second SOI.
-                SOI => return Err(HeaderError::BadSegment { marker, offset }),
-                TEM | RST0..=RST7 => {}
-                _ => self.segment(marker, offset)?,
-            }
-        }
-    }
-
-    fn read_to_first_scan(&mut self) -> Result<(), HeaderError> {
-        while self.scans == 0 {
-            let (marker, offset) = self.next_marker()?;
-            match marker {
-                EOI => return Err(HeaderError::NoScan),
                 SOI => return Err(HeaderError::BadSegment { marker, offset }),
                 TEM | RST0..=RST7 => {}
                 _ => self.segment(marker, offset)?,

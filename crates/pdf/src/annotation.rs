@@ -20,13 +20,8 @@ pub(super) fn annotation(
         colour(walk, &mut annotation, key)?;
     }
     appearance_string(walk, &mut annotation, resources)?;
-    walk.convert_entry(&mut annotation, "MK", ObjectRole::One(PdfObjectKind::Button), resources)?;
-    walk.convert_entry(
-        &mut annotation,
-        "AP",
-        ObjectRole::One(PdfObjectKind::Appearances),
-        resources,
-    )?;
+    walk.convert_one(&mut annotation, "MK", PdfObjectKind::Button, resources)?;
+    walk.convert_one(&mut annotation, "AP", PdfObjectKind::Appearances, resources)?;
     walk.convert_entry(
         &mut annotation,
         "Kids",

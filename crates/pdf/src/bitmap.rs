@@ -11,11 +11,11 @@ use crate::PdfError;
 use crate::filter::{DecodedStream, ImageFilter, decode, deflate, names};
 use crate::jpeg::{self, JpegFacts};
 use crate::jpeg2000;
-use crate::number::{byte, count, dictionary_of, entry, interpolate, numbers, real, resolve};
+use crate::number::{byte, count, dictionary_of, entry, interpolate, numbers, real};
 use crate::predictor::predict;
 use crate::samples::{ImageSamples, greys, key_mask};
 use crate::scope::DocumentScope;
-use crate::space::{PdfColourSpace, device_space};
+use crate::space::{PdfColourSpace, device_space, grey_in};
 
 /// An image in the document.
 #[derive(Debug)]
@@ -336,13 +336,5 @@ pub(super) fn matte(
         return Ok(None);
     };
     let Some(colour) = numbers(document, mask, b"Matte") else { return Ok(None) };
-    let space = match picture.dictionary.get(b"ColorSpace") {
-        Ok(space) => PdfColourSpace::parse(scope, resolve(document, space), picture.resources, 0)?,
-        Err(_) => None,
-    };
-    let space = space.or_else(|| device_space(colour.len()).map(Rc::new));
-    match space {
-        Some(space) => space.grey(scope, &colour).map(Some),
-        None => Ok(None),
-    }
+    grey_in(scope, picture.dictionary.get(b"ColorSpace").ok(), picture.resources, &colour)
 }

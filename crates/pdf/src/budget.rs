@@ -1,20 +1,36 @@
-//! Tracks the remaining budget of work for one document.
+//! Counts down the work that one document may still cost.
+//!
+//! A hostile PDF of a few kilobytes can ask for unlimited work: streams that decompress to gigabytes, or a function
+//! that is evaluated for every colour of a page. So each call begins with a [`WorkBudget`] made of its [`PdfLimits`],
+//! and pays for its work as it goes along:
+//!
+//! - a **byte** for each byte of a decompressed stream or decoded image,
+//! - an **operator** for each operator of a content stream, and for other pieces of similar size, such as a vertex,
+//! - a **step** for each step of a function, for example of a tint.
+//!
+//! What is paid is gone, whichever stream or page it was for. The call ends with an error that names the limit once an
+//! amount does not suffice. Limits that do not add up, on the size of an image and on nesting, are only compared.
 
 use crate::{PdfError, PdfLimits};
 
-/// The remaining budget of one call, which starts with [`PdfLimits`].
+/// Steps of functions for each operator of [`PdfLimits::operators`]. Most colours are set without a function.
+const STEPS_PER_OPERATOR: u64 = 32;
+
+/// The maximum width or height of an image in pixels, which bounds the memory for a row.
+const EDGE_MAX: u64 = 1 << 20;
+
+/// The amounts that one call may still spend.
 #[derive(Debug)]
 pub(super) struct WorkBudget {
+    /// The limits at the start of the call, which errors name.
     limits: PdfLimits,
     decoded_bytes: usize,
     operators: u64,
     steps: u64,
 }
 
-/// Steps of tint and shading functions allowed per operator.
-const STEPS_PER_OPERATOR: u64 = 32;
-
 impl WorkBudget {
+    /// Creates the budget of a call, of which nothing has been spent.
     pub(super) fn new(limits: &PdfLimits) -> WorkBudget {
         WorkBudget {
             limits: *limits,
@@ -24,52 +40,43 @@ impl WorkBudget {
         }
     }
 
-    /// Returns the maximum nesting depth.
-    pub(super) fn depth_max(&self) -> usize {
-        self.limits.depth
+    /// Spends `bytes` of decoded data.
+    pub(super) fn take_bytes(&mut self, bytes: usize) -> Result<(), PdfError> {
+        let rest = self.decoded_bytes.checked_sub(bytes);
+        self.decoded_bytes = rest.ok_or_else(|| self.too_much_data())?;
+        Ok(())
     }
 
-    /// Returns the number of bytes to which streams may still decompress.
+    /// Returns the number of bytes that can still be spent, so that decoders can stop in time.
     pub(super) fn decoded_bytes(&self) -> usize {
         self.decoded_bytes
     }
 
-    /// Spends `bytes` of decompressed data.
-    pub(super) fn take_bytes(&mut self, bytes: usize) -> Result<(), PdfError> {
-        match self.decoded_bytes.checked_sub(bytes) {
-            Some(rest) => {
-                self.decoded_bytes = rest;
-                Ok(())
-            }
-            None => Err(PdfError::TooMuchData { max: self.limits.decoded_bytes }),
-        }
+    /// Returns the error for data that exceeds the budget.
+    pub(super) fn too_much_data(&self) -> PdfError {
+        PdfError::TooMuchData { max: self.limits.decoded_bytes }
     }
 
-    /// Spends one operator of a content stream.
+    /// Spends one operator.
     pub(super) fn take_operation(&mut self) -> Result<(), PdfError> {
-        match self.operators.checked_sub(1) {
-            Some(rest) => {
-                self.operators = rest;
-                Ok(())
-            }
-            None => Err(PdfError::TooManyOperators { max: self.limits.operators }),
-        }
+        let rest = self.operators.checked_sub(1);
+        self.operators = rest.ok_or_else(|| self.too_many_operators())?;
+        Ok(())
     }
 
-    /// Spends `steps` of function evaluation.
+    /// Spends `steps` of functions.
     pub(super) fn take_steps(&mut self, steps: usize) -> Result<(), PdfError> {
-        let steps = u64::try_from(steps).unwrap_or(u64::MAX);
-        match self.steps.checked_sub(steps) {
-            Some(rest) => {
-                self.steps = rest;
-                Ok(())
-            }
-            // The steps follow from the limit on operators, so the error names that limit.
-            None => Err(PdfError::TooManyOperators { max: self.limits.operators }),
-        }
+        let rest = self.steps.checked_sub(u64::try_from(steps).unwrap_or(u64::MAX));
+        // The number of steps follows from the limit on operators, so the error names that limit.
+        self.steps = rest.ok_or_else(|| self.too_many_operators())?;
+        Ok(())
     }
 
-    /// Refuses an image with too many pixels.
+    fn too_many_operators(&self) -> PdfError {
+        PdfError::TooManyOperators { max: self.limits.operators }
+    }
+
+    /// Refuses an image with too many pixels, before memory is allocated for them.
     pub(super) fn check_image(&self, width: usize, height: usize) -> Result<(), PdfError> {
         let width = u64::try_from(width).unwrap_or(u64::MAX);
         let height = u64::try_from(height).unwrap_or(u64::MAX);
@@ -79,7 +86,9 @@ impl WorkBudget {
         }
         Ok(())
     }
-}
 
-/// The maximum width or height of an image in pixels, which bounds the size of a row.
-const EDGE_MAX: u64 = 1 << 20;
+    /// Returns the maximum nesting of colour spaces, functions and forms.
+    pub(super) fn depth_max(&self) -> usize {
+        self.limits.depth
+    }
+}

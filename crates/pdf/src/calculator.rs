@@ -5,7 +5,7 @@
 use crate::number::{index, whole};
 
 /// One step of a program.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 enum CalculatorStep {
     Push(f32),
     Operator(CalculatorOperator),
@@ -15,47 +15,8 @@ enum CalculatorStep {
     Skip(usize),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CalculatorOperator {
-    Abs,
-    Add,
-    And,
-    Atan,
-    Bitshift,
-    Ceiling,
-    Copy,
-    Cos,
-    Cvi,
-    Cvr,
-    Div,
-    Dup,
-    Eq,
-    Exch,
-    Exp,
-    Floor,
-    Ge,
-    Gt,
-    Idiv,
-    Index,
-    Le,
-    Ln,
-    Log,
-    Lt,
-    Mod,
-    Mul,
-    Ne,
-    Neg,
-    Not,
-    Or,
-    Pop,
-    Roll,
-    Round,
-    Sin,
-    Sqrt,
-    Sub,
-    Truncate,
-    Xor,
-}
+/// The effect of an operator on the stack.
+type CalculatorOperator = fn(&mut NumberStack);
 
 #[derive(Debug, Clone)]
 pub(super) struct Calculator {
@@ -137,7 +98,7 @@ impl Calculator {
             position += 1;
             match *step {
                 CalculatorStep::Push(value) => stack.push(value),
-                CalculatorStep::Operator(operator) => stack.apply(operator),
+                CalculatorStep::Operator(operator) => operator(&mut stack),
                 CalculatorStep::SkipIfFalse(next) => {
                     if stack.pop() == 0.0 {
                         position = next.max(position);
@@ -192,60 +153,6 @@ impl NumberStack {
         self.apply_binary(|first, second| integer(compute(whole(first), whole(second))));
     }
 
-    fn apply(&mut self, operator: CalculatorOperator) {
-        match operator {
-            CalculatorOperator::Abs => self.apply_unary(f32::abs),
-            CalculatorOperator::Add => self.apply_binary(|a, b| a + b),
-            CalculatorOperator::And => self.apply_bitwise(|a, b| a & b),
-            CalculatorOperator::Atan => {
-                self.apply_binary(|a, b| a.atan2(b).to_degrees().rem_euclid(360.0));
-            }
-            CalculatorOperator::Bitshift => self.apply_bitwise(shift),
-            CalculatorOperator::Ceiling => self.apply_unary(f32::ceil),
-            CalculatorOperator::Copy => self.copy_top(),
-            CalculatorOperator::Cos => self.apply_unary(|a| a.to_radians().cos()),
-            CalculatorOperator::Cvi | CalculatorOperator::Truncate => self.apply_unary(f32::trunc),
-            CalculatorOperator::Cvr => {}
-            CalculatorOperator::Div => self.apply_binary(|a, b| a / b),
-            CalculatorOperator::Dup => self.push_copy(0),
-            CalculatorOperator::Eq => self.compare(f32::eq),
-            CalculatorOperator::Exch => self.roll(2, 1),
-            CalculatorOperator::Exp => self.apply_binary(f32::powf),
-            CalculatorOperator::Floor => self.apply_unary(f32::floor),
-            CalculatorOperator::Ge => self.compare(f32::ge),
-            CalculatorOperator::Gt => self.compare(f32::gt),
-            // PostScript fails on a division by zero, but a page cannot stop in the middle.
-            CalculatorOperator::Idiv => self.apply_bitwise(|a, b| a.checked_div(b).unwrap_or(0)),
-            CalculatorOperator::Index => {
-                let depth = index(self.pop(), STACK_MAX);
-                self.push_copy(depth);
-            }
-            CalculatorOperator::Le => self.compare(f32::le),
-            CalculatorOperator::Ln => self.apply_unary(f32::ln),
-            CalculatorOperator::Log => self.apply_unary(f32::log10),
-            CalculatorOperator::Lt => self.compare(f32::lt),
-            CalculatorOperator::Mod => self.apply_bitwise(|a, b| a.checked_rem(b).unwrap_or(0)),
-            CalculatorOperator::Mul => self.apply_binary(|a, b| a * b),
-            CalculatorOperator::Ne => self.compare(f32::ne),
-            CalculatorOperator::Neg => self.apply_unary(|a| -a),
-            // Negates a truth value; other integers are rare in colour functions.
-            CalculatorOperator::Not => self.apply_unary(|a| f32::from(u8::from(a == 0.0))),
-            CalculatorOperator::Or => self.apply_bitwise(|a, b| a | b),
-            CalculatorOperator::Pop => drop(self.pop()),
-            CalculatorOperator::Roll => {
-                let by = whole(self.pop());
-                let count = index(self.pop(), STACK_MAX);
-                self.roll(count, by);
-            }
-            // PostScript rounds halves up, `f32::round` away from zero.
-            CalculatorOperator::Round => self.apply_unary(|a| (a + 0.5).floor()),
-            CalculatorOperator::Sin => self.apply_unary(|a| a.to_radians().sin()),
-            CalculatorOperator::Sqrt => self.apply_unary(f32::sqrt),
-            CalculatorOperator::Sub => self.apply_binary(|a, b| a - b),
-            CalculatorOperator::Xor => self.apply_bitwise(|a, b| a ^ b),
-        }
-    }
-
     fn copy_top(&mut self) {
         let count = index(self.pop(), STACK_MAX);
         let from = self.values.len().saturating_sub(count);
@@ -256,11 +163,22 @@ impl NumberStack {
         }
     }
 
+    fn copy_at_depth(&mut self) {
+        let depth = index(self.pop(), STACK_MAX);
+        self.push_copy(depth);
+    }
+
     /// Pushes a copy of the value `depth` below the top.
     fn push_copy(&mut self, depth: usize) {
         let position = self.values.len().checked_sub(depth + 1);
         let value = position.map_or(0.0, |position| self.values[position]);
         self.push(value);
+    }
+
+    fn roll_top(&mut self) {
+        let by = whole(self.pop());
+        let count = index(self.pop(), STACK_MAX);
+        self.roll(count, by);
     }
 
     fn roll(&mut self, count: usize, by: i64) {
@@ -291,48 +209,54 @@ fn shift(value: i64, by: i64) -> i64 {
     }
 }
 
+/// Finds an operator by its name; `None` for numbers and unknown words.
 fn operator(word: &[u8]) -> Option<CalculatorOperator> {
-    Some(match word {
-        b"abs" => CalculatorOperator::Abs,
-        b"add" => CalculatorOperator::Add,
-        b"and" => CalculatorOperator::And,
-        b"atan" => CalculatorOperator::Atan,
-        b"bitshift" => CalculatorOperator::Bitshift,
-        b"ceiling" => CalculatorOperator::Ceiling,
-        b"copy" => CalculatorOperator::Copy,
-        b"cos" => CalculatorOperator::Cos,
-        b"cvi" => CalculatorOperator::Cvi,
-        b"cvr" => CalculatorOperator::Cvr,
-        b"div" => CalculatorOperator::Div,
-        b"dup" => CalculatorOperator::Dup,
-        b"eq" => CalculatorOperator::Eq,
-        b"exch" => CalculatorOperator::Exch,
-        b"exp" => CalculatorOperator::Exp,
-        b"floor" => CalculatorOperator::Floor,
-        b"ge" => CalculatorOperator::Ge,
-        b"gt" => CalculatorOperator::Gt,
-        b"idiv" => CalculatorOperator::Idiv,
-        b"index" => CalculatorOperator::Index,
-        b"le" => CalculatorOperator::Le,
-        b"ln" => CalculatorOperator::Ln,
-        b"log" => CalculatorOperator::Log,
-        b"lt" => CalculatorOperator::Lt,
-        b"mod" => CalculatorOperator::Mod,
-        b"mul" => CalculatorOperator::Mul,
-        b"ne" => CalculatorOperator::Ne,
-        b"neg" => CalculatorOperator::Neg,
-        b"not" => CalculatorOperator::Not,
-        b"or" => CalculatorOperator::Or,
-        b"pop" => CalculatorOperator::Pop,
-        b"roll" => CalculatorOperator::Roll,
-        b"round" => CalculatorOperator::Round,
-        b"sin" => CalculatorOperator::Sin,
-        b"sqrt" => CalculatorOperator::Sqrt,
-        b"sub" => CalculatorOperator::Sub,
-        b"truncate" => CalculatorOperator::Truncate,
-        b"xor" => CalculatorOperator::Xor,
+    let operator: CalculatorOperator = match word {
+        b"abs" => |stack| stack.apply_unary(f32::abs),
+        b"add" => |stack| stack.apply_binary(|a, b| a + b),
+        b"and" => |stack| stack.apply_bitwise(|a, b| a & b),
+        b"atan" => |stack| stack.apply_binary(|a, b| a.atan2(b).to_degrees().rem_euclid(360.0)),
+        b"bitshift" => |stack| stack.apply_bitwise(shift),
+        b"ceiling" => |stack| stack.apply_unary(f32::ceil),
+        b"copy" => NumberStack::copy_top,
+        b"cos" => |stack| stack.apply_unary(|a| a.to_radians().cos()),
+        b"cvi" | b"truncate" => |stack| stack.apply_unary(f32::trunc),
+        b"cvr" => |_| {},
+        b"div" => |stack| stack.apply_binary(|a, b| a / b),
+        b"dup" => |stack| stack.push_copy(0),
+        b"eq" => |stack| stack.compare(f32::eq),
+        b"exch" => |stack| stack.roll(2, 1),
+        b"exp" => |stack| stack.apply_binary(f32::powf),
+        b"floor" => |stack| stack.apply_unary(f32::floor),
+        b"ge" => |stack| stack.compare(f32::ge),
+        b"gt" => |stack| stack.compare(f32::gt),
+        // PostScript fails on a division by zero, but a page cannot stop in the middle.
+        b"idiv" => |stack| stack.apply_bitwise(|a, b| a.checked_div(b).unwrap_or(0)),
+        b"index" => NumberStack::copy_at_depth,
+        b"le" => |stack| stack.compare(f32::le),
+        b"ln" => |stack| stack.apply_unary(f32::ln),
+        b"log" => |stack| stack.apply_unary(f32::log10),
+        b"lt" => |stack| stack.compare(f32::lt),
+        b"mod" => |stack| stack.apply_bitwise(|a, b| a.checked_rem(b).unwrap_or(0)),
+        b"mul" => |stack| stack.apply_binary(|a, b| a * b),
+        b"ne" => |stack| stack.compare(f32::ne),
+        b"neg" => |stack| stack.apply_unary(|a| -a),
+        // Negates a truth value; other integers are rare in colour functions.
+        b"not" => |stack| stack.apply_unary(|a| f32::from(u8::from(a == 0.0))),
+        b"or" => |stack| stack.apply_bitwise(|a, b| a | b),
+        b"pop" => |stack| {
+            stack.pop();
+        },
+        b"roll" => NumberStack::roll_top,
+        // PostScript rounds halves up, `f32::round` away from zero.
+        b"round" => |stack| stack.apply_unary(|a| (a + 0.5).floor()),
+        b"sin" => |stack| stack.apply_unary(|a| a.to_radians().sin()),
+        b"sqrt" => |stack| stack.apply_unary(f32::sqrt),
+        b"sub" => |stack| stack.apply_binary(|a, b| a - b),
+        b"xor" => |stack| stack.apply_bitwise(|a, b| a ^ b),
         _ => return None,
-    })
+    };
+    Some(operator)
 }
 
 /// An iterator over the words of a program: braces, numbers, operators; comments are skipped.

@@ -201,26 +201,16 @@ impl ContentRewriter<'_, '_, '_> {
             return Ok(Some(Vec::new()));
         };
         self.set_space(purpose, Rc::clone(&space));
-        match &*space {
-            // Neither holds a colour here: patterns are converted as objects, and None paints nothing.
-            PdfColourSpace::Pattern(_) | PdfColourSpace::Invisible => Ok(None),
-            // Any other name refers to resources that the conversion drops.
-            PdfColourSpace::Grey if matches!(&name[..], b"DeviceGray" | b"G") => Ok(None),
-            PdfColourSpace::Grey
-            | PdfColourSpace::Rgb
-            | PdfColourSpace::Cmyk
-            | PdfColourSpace::CalGrey { .. }
-            | PdfColourSpace::CalRgb { .. }
-            | PdfColourSpace::Lab { .. }
-            | PdfColourSpace::Icc { .. }
-            | PdfColourSpace::Indexed { .. }
-            | PdfColourSpace::Tint { .. }
-            | PdfColourSpace::Inherited => {
-                // Selecting a space also sets its initial colour (§8.6.8), which `g` has to state.
-                let grey = self.grey(&space, &space.initial())?;
-                Ok(Some(set_grey(purpose, grey)))
-            }
+        // Neither holds a colour here: patterns are converted as objects, and None paints nothing.
+        let is_kept = matches!(*space, PdfColourSpace::Pattern(_) | PdfColourSpace::Invisible);
+        // Any other name of the grey space refers to resources that the conversion drops.
+        let is_grey = matches!(*space, PdfColourSpace::Grey);
+        if is_kept || is_grey && matches!(&name[..], b"DeviceGray" | b"G") {
+            return Ok(None);
         }
+        // Selecting a space also sets its initial colour (§8.6.8), which `g` has to state.
+        let grey = self.grey(&space, &space.initial())?;
+        Ok(Some(set_grey(purpose, grey)))
     }
 
     /// Handles `sc`, `scn` and their stroking counterparts.

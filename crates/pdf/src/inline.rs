@@ -1,11 +1,11 @@
 //! Converts inline images: `BI`, a dictionary, `ID`, data, `EI` (ISO 32000-1 §8.9.7).
 
-use lopdf::{Dictionary, Object};
+use lopdf::{Dictionary, Object, Writer};
 
 use crate::PdfError;
 use crate::bitmap::{DocumentImage, grey_image};
 use crate::filter::names;
-use crate::number::count;
+use crate::number::{count, whole};
 use crate::scan::{ContentScanner, ContentToken, TokenKind, is_space, name_of};
 use crate::scope::DocumentScope;
 use crate::space::PdfColourSpace;
@@ -26,11 +26,10 @@ pub(super) fn inline_image(
     for (key, value) in converted.dictionary.iter() {
         // `Length` is outdated; `Type`, `Subtype` and `Mask` are not allowed in an inline image (§8.9.7).
         if key != b"Length" && key != b"Type" && key != b"Subtype" && key != b"Mask" {
-            text.push(b'/');
-            text.extend_from_slice(key);
-            text.push(b' ');
-            write_value(&mut text, value);
-            text.push(b' ');
+            for object in [&Object::Name(key.clone()), value] {
+                Writer::write_object(&mut text, object).expect("writing to memory does not fail");
+                text.push(b' ');
+            }
         }
     }
     text.extend_from_slice(b"ID ");
@@ -106,6 +105,8 @@ const DEPTH_MAX: usize = 4;
 
 fn parse_value(text: &[u8], token: ContentToken, depth: usize) -> Object {
     match token.kind {
+        // Sizes and depths must be written as integers again.
+        TokenKind::Number(value) if value.fract() == 0.0 => Object::Integer(whole(value)),
         TokenKind::Number(value) => Object::Real(value),
         TokenKind::Name => Object::Name(name_of(text)),
         TokenKind::Operator if text == b"true" => Object::Boolean(true),
@@ -252,47 +253,5 @@ fn skip_end(scanner: &mut ContentScanner<'_>) {
     scanner.skip_space();
     if scanner.bytes[scanner.at..].starts_with(b"EI") {
         scanner.at += 2;
-    }
-}
-
-/// Writes a value of an inline image's dictionary; strings are hexadecimal.
-fn write_value(text: &mut Vec<u8>, value: &Object) {
-    match value {
-        Object::Name(name) => {
-            text.push(b'/');
-            text.extend_from_slice(name);
-        }
-        Object::Integer(number) => text.extend_from_slice(number.to_string().as_bytes()),
-        Object::Real(number) => text.extend_from_slice(number.to_string().as_bytes()),
-        Object::Boolean(truth) => text.extend_from_slice(truth.to_string().as_bytes()),
-        Object::String(bytes, _) => {
-            text.push(b'<');
-            for byte in bytes {
-                text.extend_from_slice(format!("{byte:02x}").as_bytes());
-            }
-            text.push(b'>');
-        }
-        Object::Array(values) => {
-            text.push(b'[');
-            for value in values {
-                write_value(text, value);
-                text.push(b' ');
-            }
-            text.push(b']');
-        }
-        Object::Dictionary(dictionary) => {
-            text.extend_from_slice(b"<<");
-            for (key, value) in dictionary.iter() {
-                text.push(b'/');
-                text.extend_from_slice(key);
-                text.push(b' ');
-                write_value(text, value);
-                text.push(b' ');
-            }
-            text.extend_from_slice(b">>");
-        }
-        Object::Null | Object::Stream(_) | Object::Reference(_) => {
-            text.extend_from_slice(b"null");
-        }
     }
 }

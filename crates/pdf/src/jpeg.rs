@@ -46,15 +46,9 @@ pub(super) fn read_facts(data: &[u8], budget: &WorkBudget) -> Result<JpegFacts, 
 /// for YCbCr or YCCK. `None` if the JPEG already has a marker.
 pub(super) fn with_adobe_marker(data: &[u8], transform: bool) -> Option<Vec<u8>> {
     // Only the segments before the image data count.
-    let mut position = 2;
-    while let Some(&[0xff, marker, high, low]) = data.get(position..position + 4) {
-        if marker == 0xee && data.get(position + 4..position + 9) == Some(b"Adobe") {
-            return None;
-        }
-        if marker == 0xda || marker == 0xd9 {
-            break;
-        }
-        position += 2 + usize::from(u16::from_be_bytes([high, low]));
+    let mut head = segments(data).take_while(|(marker, _)| !matches!(marker, 0xd9 | 0xda));
+    if head.any(|(marker, payload)| marker == 0xee && payload.starts_with(b"Adobe")) {
+        return None;
     }
     let rest = data.strip_prefix(b"\xff\xd8")?;
     let mut marked = b"\xff\xd8\xff\xee\x00\x0eAdobe\x00\x64\x00\x00\x00\x00".to_vec();
@@ -66,14 +60,21 @@ pub(super) fn with_adobe_marker(data: &[u8], transform: bool) -> Option<Vec<u8>>
 
 /// Returns the number of components in the frame header; 0 without a frame header.
 fn frame_components(data: &[u8]) -> u8 {
+    let frame = segments(data).find(|(marker, _)| {
+        matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc)
+    });
+    frame.and_then(|(_, payload)| payload.get(5).copied()).unwrap_or(0)
+}
+
+/// Iterates over segments: the code of the marker, and the file from the payload on.
+fn segments(data: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     let mut position = 2;
-    while let Some(&[0xff, marker, high, low]) = data.get(position..position + 4) {
-        if matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc) {
-            return data.get(position + 9).copied().unwrap_or(0);
-        }
+    std::iter::from_fn(move || {
+        let &[0xff, marker, high, low] = data.get(position..position + 4)? else { return None };
+        let payload = &data[position + 4..];
         position += 2 + usize::from(u16::from_be_bytes([high, low]));
-    }
-    0
+        Some((marker, payload))
+    })
 }
 
 /// Extracts the luminance of a YCbCr JPEG as a grey JPEG, losslessly, without decoding to pixels. `None` if the

@@ -22,7 +22,6 @@ mod jpeg;
 mod jpeg2000;
 mod load;
 mod luminance;
-mod lzw;
 mod mesh;
 mod number;
 mod operator_count;

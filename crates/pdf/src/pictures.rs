@@ -9,7 +9,7 @@ use crate::bitmap::{self, DocumentImage, ImageMask, grey_image};
 use crate::filter::deflate;
 use crate::number::{count, entry};
 use crate::shading::{self, GreyFunction, grey_shading};
-use crate::walk::{DocumentWalk, ObjectRole, PdfObjectKind};
+use crate::walk::{DocumentWalk, PdfObjectKind};
 
 impl DocumentWalk<'_> {
     pub(super) fn image(
@@ -37,12 +37,7 @@ impl DocumentWalk<'_> {
             let mut alternates = alternates.clone();
             for alternate in &mut alternates {
                 if let Object::Dictionary(alternate) = alternate {
-                    self.convert_entry(
-                        alternate,
-                        "Image",
-                        ObjectRole::One(PdfObjectKind::External),
-                        resources,
-                    )?;
+                    self.convert_one(alternate, "Image", PdfObjectKind::External, resources)?;
                 }
             }
             stream.dict.set("Alternates", alternates);

@@ -9,6 +9,7 @@ use crate::luminance::{self, rgb_byte};
 use crate::number::byte;
 
 /// A transformation from a profile's components to grey.
+#[derive(Clone)]
 pub(super) struct GreyProfile {
     transform: Arc<Transform8BitExecutor>,
     components: usize,

@@ -14,7 +14,7 @@ use crate::function::{FunctionKind, PdfFunction};
 use crate::mesh::{MeshFormat, grey_mesh};
 use crate::number::{byte, count, dictionary_of, entry, interpolate, numbers, real, resolve};
 use crate::scope::DocumentScope;
-use crate::space::PdfColourSpace;
+use crate::space::{PdfColourSpace, grey_in};
 
 /// A function of a new shading: streams must become separate objects.
 #[derive(Debug)]
@@ -255,13 +255,5 @@ pub(super) fn backdrop(
     let Some(colour) = numbers(document, mask, b"BC") else { return Ok(None) };
     let group = dictionary_of(entry(document, mask, b"G"));
     let group = group.and_then(|form| dictionary_of(entry(document, form, b"Group")));
-    let space = match group.and_then(|group| group.get(b"CS").ok()) {
-        Some(space) => PdfColourSpace::parse(scope, space, resources, 0)?,
-        None => None,
-    };
-    let space = space.or_else(|| crate::space::device_space(colour.len()).map(Rc::new));
-    match space {
-        Some(space) => space.grey(scope, &colour).map(Some),
-        None => Ok(None),
-    }
+    grey_in(scope, group.and_then(|group| group.get(b"CS").ok()), resources, &colour)
 }

@@ -12,7 +12,7 @@ use crate::profile::GreyProfile;
 use crate::scope::DocumentScope;
 
 /// A parsed colour space.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum PdfColourSpace {
     /// DeviceGray and equivalent spaces.
     Grey,
@@ -113,6 +113,16 @@ impl PdfColourSpace {
             }
             PdfColourSpace::Pattern(_) | PdfColourSpace::Inherited => 0,
         }
+    }
+
+    /// Returns whether the numbers of the space itself define its colours, relative to a white point.
+    fn is_calibrated(&self) -> bool {
+        matches!(
+            self,
+            PdfColourSpace::CalGrey { .. }
+                | PdfColourSpace::CalRgb { .. }
+                | PdfColourSpace::Lab { .. }
+        )
     }
 
     /// Returns whether grey is a weighted sum of the components, so that it may be computed before or after an
@@ -325,32 +335,14 @@ fn icc(
     }
     if let Ok(alternate) = stream.dict.get(b"Alternate") {
         let found = PdfColourSpace::parse(scope, alternate, resources, depth + 1)?;
-        if let Some(space) = found.filter(|found| found.components() == components) {
-            // Without a usable profile, the space equals its alternate space.
-            return Ok(plain_copy(&space).or_else(|| device_space(components)));
+        // Without a usable profile, the space equals its alternate space.
+        let found =
+            found.filter(|found| found.components() == components && found.is_calibrated());
+        if let Some(space) = found {
+            return Ok(Some(PdfColourSpace::clone(&space)));
         }
     }
     Ok(device_space(components))
-}
-
-/// Copies a space that has no data of its own.
-fn plain_copy(space: &PdfColourSpace) -> Option<PdfColourSpace> {
-    match space {
-        PdfColourSpace::CalGrey { gamma } => Some(PdfColourSpace::CalGrey { gamma: *gamma }),
-        PdfColourSpace::CalRgb { gamma, matrix } => {
-            Some(PdfColourSpace::CalRgb { gamma: *gamma, matrix: *matrix })
-        }
-        PdfColourSpace::Lab { range } => Some(PdfColourSpace::Lab { range: *range }),
-        PdfColourSpace::Grey
-        | PdfColourSpace::Rgb
-        | PdfColourSpace::Cmyk
-        | PdfColourSpace::Icc { .. }
-        | PdfColourSpace::Indexed { .. }
-        | PdfColourSpace::Tint { .. }
-        | PdfColourSpace::Invisible
-        | PdfColourSpace::Pattern(_)
-        | PdfColourSpace::Inherited => None,
-    }
 }
 
 /// Returns the device space with this number of components.
@@ -360,6 +352,24 @@ pub(super) fn device_space(components: usize) -> Option<PdfColourSpace> {
         3 => Some(PdfColourSpace::Rgb),
         4 => Some(PdfColourSpace::Cmyk),
         _ => None,
+    }
+}
+
+/// Returns the grey of a colour in the space `object`, or in the device space with its number of components if there
+/// is no such space; `None` if no device space has that number.
+pub(super) fn grey_in(
+    scope: &mut DocumentScope<'_>,
+    object: Option<&Object>,
+    resources: &Dictionary,
+    colour: &[f32],
+) -> Result<Option<f32>, PdfError> {
+    let space = match object {
+        Some(object) => PdfColourSpace::parse(scope, object, resources, 0)?,
+        None => None,
+    };
+    match space.or_else(|| device_space(colour.len()).map(Rc::new)) {
+        Some(space) => space.grey(scope, colour).map(Some),
+        None => Ok(None),
     }
 }
 

@@ -159,6 +159,17 @@ impl<'a> DocumentWalk<'a> {
         Ok(())
     }
 
+    /// Replaces an entry of a dictionary that has one object of a kind, if it is present.
+    pub(super) fn convert_one(
+        &mut self,
+        dictionary: &mut Dictionary,
+        key: &str,
+        kind: PdfObjectKind,
+        resources: &Rc<Dictionary>,
+    ) -> Result<(), PdfError> {
+        self.convert_entry(dictionary, key, ObjectRole::One(kind), resources)
+    }
+
     pub(super) fn add(&mut self, object: Object) -> Object {
         self.last_id = self.last_id.saturating_add(1);
         self.changes.insert((self.last_id, 0), object);
@@ -216,12 +227,7 @@ impl<'a> DocumentWalk<'a> {
                 self.form(stream, resources, false)
             }
             (PdfObjectKind::Pattern, Object::Dictionary(mut pattern)) => {
-                self.convert_entry(
-                    &mut pattern,
-                    "Shading",
-                    ObjectRole::One(PdfObjectKind::Shading),
-                    resources,
-                )?;
+                self.convert_one(&mut pattern, "Shading", PdfObjectKind::Shading, resources)?;
                 Ok(Object::Dictionary(pattern))
             }
             (PdfObjectKind::Shading, object) => self.shading(object, resources),
@@ -265,12 +271,7 @@ impl<'a> DocumentWalk<'a> {
         mut state: Dictionary,
         resources: &Rc<Dictionary>,
     ) -> Result<Object, PdfError> {
-        self.convert_entry(
-            &mut state,
-            "SMask",
-            ObjectRole::One(PdfObjectKind::SoftMask),
-            resources,
-        )?;
+        self.convert_one(&mut state, "SMask", PdfObjectKind::SoftMask, resources)?;
         if let Ok(Object::Array(font)) = state.get(b"Font") {
             // The array holds a font and its size; a number is not changed.
             let font = self.convert_object(
@@ -291,7 +292,7 @@ impl<'a> DocumentWalk<'a> {
         if let Some(grey) = backdrop(&mut self.scope, &mask, resources)? {
             mask.set("BC", vec![Object::Real(grey)]);
         }
-        self.convert_entry(&mut mask, "G", ObjectRole::One(PdfObjectKind::External), resources)?;
+        self.convert_one(&mut mask, "G", PdfObjectKind::External, resources)?;
         Ok(Object::Dictionary(mask))
     }
 
@@ -302,24 +303,14 @@ impl<'a> DocumentWalk<'a> {
     ) -> Result<Dictionary, PdfError> {
         let mut changed = page.clone();
         self.convert_entry(&mut changed, "Resources", ObjectRole::Resources, resources)?;
-        self.convert_entry(
-            &mut changed,
-            "Group",
-            ObjectRole::One(PdfObjectKind::Group),
-            resources,
-        )?;
+        self.convert_one(&mut changed, "Group", PdfObjectKind::Group, resources)?;
         self.convert_entry(
             &mut changed,
             "Annots",
             ObjectRole::Array(PdfObjectKind::Annotation),
             resources,
         )?;
-        self.convert_entry(
-            &mut changed,
-            "Thumb",
-            ObjectRole::One(PdfObjectKind::External),
-            resources,
-        )?;
+        self.convert_one(&mut changed, "Thumb", PdfObjectKind::External, resources)?;
         if let Ok(contents) = page.get(b"Contents") {
             let contents = self.contents(contents, resources)?;
             changed.set("Contents", contents);
@@ -403,12 +394,7 @@ impl<'a> DocumentWalk<'a> {
     ) -> Result<Object, PdfError> {
         let resources = self.own_resources(&stream.dict, resources);
         self.convert_entry(&mut stream.dict, "Resources", ObjectRole::Resources, &resources)?;
-        self.convert_entry(
-            &mut stream.dict,
-            "Group",
-            ObjectRole::One(PdfObjectKind::Group),
-            &resources,
-        )?;
+        self.convert_one(&mut stream.dict, "Group", PdfObjectKind::Group, &resources)?;
         self.content(&mut stream, &resources, inherits)?;
         Ok(Object::Stream(stream))
     }
@@ -459,23 +445,16 @@ impl<'a> DocumentWalk<'a> {
             let Some(space) = PdfColourSpace::parse(&mut self.scope, object, resources, 0)? else {
                 continue;
             };
-            match &*space {
-                PdfColourSpace::Pattern(None) => retained.set(key.clone(), "Pattern"),
+            let retained_space = match &*space {
+                PdfColourSpace::Pattern(None) => name("Pattern"),
                 PdfColourSpace::Pattern(Some(_)) => {
-                    retained.set(key.clone(), vec![name("Pattern"), name("DeviceGray")]);
+                    Object::Array(vec![name("Pattern"), name("DeviceGray")])
                 }
-                PdfColourSpace::Invisible => retained.set(key.clone(), invisible_space()),
-                PdfColourSpace::Grey
-                | PdfColourSpace::Rgb
-                | PdfColourSpace::Cmyk
-                | PdfColourSpace::CalGrey { .. }
-                | PdfColourSpace::CalRgb { .. }
-                | PdfColourSpace::Lab { .. }
-                | PdfColourSpace::Icc { .. }
-                | PdfColourSpace::Indexed { .. }
-                | PdfColourSpace::Tint { .. }
-                | PdfColourSpace::Inherited => {}
-            }
+                PdfColourSpace::Invisible => invisible_space(),
+                // Content states colours of the other spaces as grey.
+                _ => continue,
+            };
+            retained.set(key.clone(), retained_space);
         }
         Ok(Object::Dictionary(retained))
     }

@@ -1,6 +1,6 @@
 //! Writes a changed document as bytes.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use lopdf::xref::XrefType;
 use lopdf::{Document, Object, ObjectId, SaveOptions};
@@ -36,8 +36,7 @@ pub(super) fn write(
         document.trailer.remove(key);
     }
     // After the conversion, some profiles and colour spaces have no reference.
-    let reached = reachable(&document);
-    document.objects.retain(|id, _| reached.contains(id));
+    document.prune_objects();
     renumber(&mut document);
     let options = SaveOptions::builder()
         .use_object_streams(uses_xref_streams)
@@ -55,62 +54,15 @@ fn renumber(document: &mut Document) {
     let objects = std::mem::take(&mut document.objects);
     let numbers: HashMap<ObjectId, ObjectId> =
         objects.keys().zip(1..).map(|(id, number)| (*id, (number, 0))).collect();
-    document.trailer.iter_mut().for_each(|(_, value)| update_references(value, &numbers));
     document.max_id = u32::try_from(objects.len()).unwrap_or(u32::MAX);
-    for (id, mut object) in objects {
-        update_references(&mut object, &numbers);
-        document.objects.insert(numbers[&id], object);
-    }
-}
-
-/// Replaces references with the new numbers. Recurses once per nesting level of an object; the parser allows 100.
-fn update_references(object: &mut Object, numbers: &HashMap<ObjectId, ObjectId>) {
-    match object {
-        Object::Reference(id) => match numbers.get(id) {
-            Some(number) => *id = *number,
-            None => *object = Object::Null,
-        },
-        Object::Array(array) => {
-            array.iter_mut().for_each(|value| update_references(value, numbers));
-        }
-        Object::Dictionary(dictionary) => {
-            dictionary.iter_mut().for_each(|(_, value)| update_references(value, numbers));
-        }
-        Object::Stream(stream) => {
-            stream.dict.iter_mut().for_each(|(_, value)| update_references(value, numbers));
-        }
-        Object::Null
-        | Object::Boolean(_)
-        | Object::Integer(_)
-        | Object::Real(_)
-        | Object::Name(_)
-        | Object::String(..) => {}
-    }
-}
-
-/// Returns the objects that are reachable from the trailer.
-fn reachable(document: &Document) -> HashSet<ObjectId> {
-    let mut reached = HashSet::new();
-    let mut pending: Vec<&Object> = document.trailer.iter().map(|(_, value)| value).collect();
-    while let Some(object) = pending.pop() {
-        match object {
-            Object::Reference(id) => {
-                if let Some(target) = document.objects.get(id)
-                    && reached.insert(*id)
-                {
-                    pending.push(target);
-                }
+    document.objects = objects.into_iter().map(|(id, object)| (numbers[&id], object)).collect();
+    // Every object is referenced, so each is visited, once.
+    document.traverse_objects(|object| {
+        if let Object::Reference(id) = object {
+            match numbers.get(id) {
+                Some(number) => *id = *number,
+                None => *object = Object::Null,
             }
-            Object::Array(array) => pending.extend(array),
-            Object::Dictionary(dictionary) => pending.extend(dictionary.iter().map(|(_, v)| v)),
-            Object::Stream(stream) => pending.extend(stream.dict.iter().map(|(_, value)| value)),
-            Object::Null
-            | Object::Boolean(_)
-            | Object::Integer(_)
-            | Object::Real(_)
-            | Object::Name(_)
-            | Object::String(..) => {}
         }
-    }
-    reached
+    });
 }

@@ -12,13 +12,36 @@ pub const SIDE_PX_MAX: u32 = 16_383;
 /// The slowest method of libwebp, which writes the smallest files.
 pub const METHOD_MAX: u8 = 6;
 
-/// The quality of the file and the effort of the encoder.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct WebpOptions {
-    /// Quality on libwebp's scale, 0 to 100; other values are clamped. The scale differs from the scale of JPEG.
-    pub quality: f32,
-    /// libwebp's `method`, from 0 (fastest) to [`METHOD_MAX`] (smallest file); larger values are clamped.
-    pub method: u8,
+/// Encodes a picture as a WebP file: a RIFF header and one `VP8 ` chunk, the lossy kind of WebP.
+///
+/// libwebp converts the pixels to brightness and two chroma planes. The chroma planes have half the width and half
+/// the height (4:2:0), because lossy WebP supports nothing else. There is no kind for grey pictures: they are
+/// encoded as RGB with three equal samples, so that their chroma is neutral.
+///
+/// The result depends only on the arguments: libwebp runs on the calling thread.
+///
+/// Memory: about 4 bytes per pixel in all, including the planes and the file; grey needs 3 more for its copy in
+/// RGB. That is at most 1.9 GB for the largest picture.
+///
+/// # Errors
+///
+/// [`WebpError::Size`] and [`WebpError::Layout`] are found before memory is allocated; [`WebpError::Library`]
+/// comes from libwebp.
+pub fn encode(picture: PixelView<'_>, options: WebpOptions) -> Result<Vec<u8>, WebpError> {
+    let PixelView { size, channels, data } = picture;
+    let sides = 1..=SIDE_PX_MAX;
+    if !sides.contains(&size.width) || !sides.contains(&size.height) {
+        return Err(WebpError::Size { size });
+    }
+    let bytes = size.pixels() * if channels == 1 { 1 } else { 3 };
+    if !matches!(channels, 1 | 3) || u64::try_from(data.len()) != Ok(bytes) {
+        return Err(WebpError::Layout { size, channels, bytes: data.len() });
+    }
+    if channels == 1 {
+        let rgb: Vec<u8> = data.iter().flat_map(|&grey| [grey; 3]).collect();
+        return libwebp::encode(size, &rgb, options);
+    }
+    libwebp::encode(size, data, options)
 }
 
 /// The pixels of a picture.
@@ -30,6 +53,17 @@ pub struct PixelView<'a> {
     pub channels: usize,
     /// `[height][width][channels]` of `u8`, rows without padding.
     pub data: &'a [u8],
+}
+
+/// How good the picture has to be, and how much work goes into making the file small.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WebpOptions {
+    /// Quality from 0 (smallest file) to 100 (best picture); other values are clamped, and NaN is 0. The scale is
+    /// libwebp's: the same number means a different loss than for JPEG.
+    pub quality: f32,
+    /// The effort, libwebp's `method`, from 0 (fastest) to [`METHOD_MAX`] (smallest file); larger values are
+    /// clamped.
+    pub method: u8,
 }
 
 /// The reason why a picture was not encoded.
@@ -60,35 +94,4 @@ pub enum WebpError {
         /// The error code of libwebp, a `WebPEncodingError`.
         code: i32,
     },
-}
-
-/// Encodes a picture as a lossy WebP file: a RIFF header and one `VP8 ` chunk.
-///
-/// Chroma is subsampled (4:2:0), because the format supports nothing else. Grey pictures have neutral chroma. The
-/// result depends only on the arguments: libwebp runs on the calling thread.
-///
-/// Memory: about 4 bytes per pixel in all, including the planes and the file; grey needs 3 more for its copy in
-/// RGB. That is at most 1.9 GB for the largest picture.
-///
-/// Fails with [`WebpError::Size`] or [`WebpError::Layout`] before memory is allocated.
-pub fn encode(picture: PixelView<'_>, options: WebpOptions) -> Result<Vec<u8>, WebpError> {
-    let PixelView { size, channels, data } = picture;
-    let sides = 1..=SIDE_PX_MAX;
-    if !sides.contains(&size.width) || !sides.contains(&size.height) {
-        return Err(WebpError::Size { size });
-    }
-    let bytes = u64::try_from(data.len()).unwrap_or(u64::MAX);
-    let expected = match channels {
-        1 => size.pixels(),
-        3 => size.pixels() * 3,
-        _ => return Err(WebpError::Layout { size, channels, bytes: data.len() }),
-    };
-    if bytes != expected {
-        return Err(WebpError::Layout { size, channels, bytes: data.len() });
-    }
-    if channels == 1 {
-        let rgb: Vec<u8> = data.iter().flat_map(|&grey| [grey; 3]).collect();
-        return libwebp::encode(size, &rgb, options);
-    }
-    libwebp::encode(size, data, options)
 }

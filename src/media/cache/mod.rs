@@ -21,8 +21,7 @@ use super::{
     plan::{CacheClass, PlannedRendition},
     settings::CacheBudget,
 };
-use crate::runtime::error::Error;
-use crate::runtime::error::Result;
+use crate::runtime::error::{Error, Result};
 use crate::runtime::failure_log::OutageLog;
 use crate::runtime::telemetry;
 pub use body::{BlobExtent, BodyPart, RenditionBody};

@@ -47,9 +47,8 @@ pub(super) fn encode(body: &RenditionBody) -> Vec<u8> {
         }
     }
     for part in parts {
-        match part {
-            BodyPart::Memory(memory) => bytes.extend_from_slice(memory),
-            BodyPart::Store(_) => {}
+        if let BodyPart::Memory(memory) = part {
+            bytes.extend_from_slice(memory);
         }
     }
     let checksum = ContentHash::new(&bytes[20..]);

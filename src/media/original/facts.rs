@@ -7,8 +7,10 @@
 //! random access: 0 none, reason │ 1 the original, components, index │ 2 a working copy, …, index
 //! ```
 //!
-//! Numbers are of variable length ([`jpeg::scan::pack`]). A file that does not match this format exactly, or that
+//! Numbers are of variable length ([`jpeg::scan::index_codec`]). A file that does not match this format exactly, or that
 //! belongs to a different original, is rebuilt.
+
+use std::ops::Range;
 
 use super::checksums::BlockChecksums;
 use jpeg::scan::index::ScanIndex;
@@ -90,6 +92,26 @@ fn as_u64(value: usize) -> u64 {
 }
 
 impl OriginalFacts {
+    /// Creates the facts about a file of `length` bytes; `picture` runs from the first scan's data to the end of
+    /// the picture. The source and the stamp are set when the file is stored.
+    pub(super) fn new(
+        picture: Range<u64>,
+        length: u64,
+        checksums: BlockChecksums,
+        random_access: RandomAccess,
+    ) -> Self {
+        Self {
+            source: ContentHash([0; 32]),
+            length,
+            stamp: 0,
+            start: picture.start,
+            end: picture.end,
+            checksums,
+            random_access,
+            is_incomplete: false,
+        }
+    }
+
     pub(super) fn print(&self) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend_from_slice(&self.source.0);

@@ -71,22 +71,14 @@ impl OriginalError {
     /// fault.
     #[must_use]
     pub fn is_resource(&self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::Store(
                 StoreError::Io { .. }
-                | StoreError::Unavailable { .. }
-                | StoreError::OtherArchive { .. },
-            ) => true,
-            Self::Store(
-                StoreError::Missing(_)
-                | StoreError::Length { .. }
-                | StoreError::Corrupted(_)
-                | StoreError::Setting { .. },
+                    | StoreError::Unavailable { .. }
+                    | StoreError::OtherArchive { .. }
             )
-            | Self::Changed(_)
-            | Self::Derived { .. }
-            | Self::Header(_) => false,
-        }
+        )
     }
 
     /// Returns whether a derived file is damaged. It can be rebuilt.
@@ -98,20 +90,13 @@ impl OriginalError {
     /// Returns whether the original is missing or modified.
     #[must_use]
     pub fn is_damage(&self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::Changed(_)
-            | Self::Store(
-                StoreError::Missing(_) | StoreError::Length { .. } | StoreError::Corrupted(_),
-            ) => true,
-            Self::Store(
-                StoreError::Io { .. }
-                | StoreError::Unavailable { .. }
-                | StoreError::OtherArchive { .. }
-                | StoreError::Setting { .. },
-            )
-            | Self::Derived { .. }
-            | Self::Header(_) => false,
-        }
+                | Self::Store(
+                    StoreError::Missing(_) | StoreError::Length { .. } | StoreError::Corrupted(_)
+                )
+        )
     }
 }
 
@@ -217,13 +202,9 @@ impl OriginalStore {
         // In parallel: hashing and writing wait for the disk, and deriving needs a core.
         let (hash, prepared) = std::thread::scope(|scope| {
             let writing = scope.spawn(|| self.store.write(new.bytes));
-            // The hash is known only after the write, so it is filled in below.
-            let prepared = prepare::prepare(&self.request(
-                ContentHash([0; 32]),
-                new,
-                parallel_map,
-                should_continue,
-            ));
+            let request =
+                PrepareRequest { new, limits: &self.limits, parallel_map, should_continue };
+            let prepared = prepare::prepare(&request);
             let written = writing.join().unwrap_or_else(|_| {
                 let cause = std::io::Error::other("the writer panicked");
                 Err(StoreError::Io { path: "store".to_owned(), cause })
@@ -231,16 +212,14 @@ impl OriginalStore {
             written.map(|hash| (hash, prepared))
         })?;
         let stamp = self.store.reader(hash, length)?.stamp();
-        let Some(mut prepared) = prepared else { return Ok(None) };
-        prepared.facts.source = hash;
-        prepared.facts.stamp = stamp;
+        let Some(prepared) = prepared else { return Ok(None) };
         let whole_decode_reason = match &prepared.facts.random_access {
             RandomAccess::None(reason) => Some(reason.clone()),
             RandomAccess::Original(_) | RandomAccess::Working(_) => None,
         };
         let warning = prepared.warning.clone();
         let PreparedOriginal { decoded, is_grey, picture_hash, .. } = prepared;
-        self.store_derived(prepared);
+        self.store_derived(hash, stamp, prepared);
         Ok(Some(StoredOriginal {
             hash,
             whole_decode_reason,
@@ -264,7 +243,7 @@ impl OriginalStore {
         let mut sums = BlockChecksums::default();
         let (hash, length) = self.store.copy(source, &mut |piece| sums.extend(piece))?;
         let stamp = self.store.reader(hash, length)?.stamp();
-        self.store_derived(self.opaque(hash, length, stamp, sums));
+        self.store_derived(hash, stamp, opaque(length, sums));
         Ok((hash, length))
     }
 
@@ -273,62 +252,22 @@ impl OriginalStore {
         let hash = self.store.write(bytes)?;
         let length = bytes.len() as u64;
         let stamp = self.store.reader(hash, length)?.stamp();
-        self.store_derived(self.opaque(hash, length, stamp, BlockChecksums::for_bytes(bytes)));
+        self.store_derived(hash, stamp, opaque(length, BlockChecksums::for_bytes(bytes)));
         Ok(hash)
     }
 
-    /// Returns the facts about a file that is not a picture.
-    fn opaque(
-        &self,
-        source: ContentHash,
-        length: u64,
-        stamp: u64,
-        sums: BlockChecksums,
-    ) -> PreparedOriginal {
-        let facts = OriginalFacts {
-            source,
-            length,
-            stamp,
-            start: 0,
-            end: length,
-            checksums: sums,
-            random_access: RandomAccess::None(NO_PICTURE.to_owned()),
-            is_incomplete: false,
-        };
-        PreparedOriginal {
-            facts,
-            working: None,
-            decoded: false,
-            warning: None,
-            is_grey: None,
-            picture_hash: None,
-        }
-    }
-
-    fn request<'a>(
-        &'a self,
-        source: ContentHash,
-        new: &NewOriginal<'a>,
-        parallel_map: ParallelMap<'a>,
-        should_continue: ShouldContinue<'a>,
-    ) -> PrepareRequest<'a> {
-        PrepareRequest {
-            source,
-            stamp: 0,
-            bytes: new.bytes,
-            header: new.header,
-            hash_orientation: new.hash_orientation,
-            limits: &self.limits,
-            parallel_map,
-            should_continue,
-        }
-    }
-
-    /// Writes the derived files, the side file last, and caches the facts.
+    /// Writes the derived files of the original `hash`, the side file last, and caches the facts. `stamp` is the
+    /// stamp of the original's file.
     ///
     /// If one cannot be written, the original is used without it for [`DERIVED_RETRY_DELAY`].
-    fn store_derived(&self, mut prepared: PreparedOriginal) -> Arc<OriginalFacts> {
-        let hash = prepared.facts.source;
+    fn store_derived(
+        &self,
+        hash: ContentHash,
+        stamp: u64,
+        mut prepared: PreparedOriginal,
+    ) -> Arc<OriginalFacts> {
+        prepared.facts.source = hash;
+        prepared.facts.stamp = stamp;
         let side_file = prepared.facts.print();
         let is_put = self.put(DerivedKind::Working, hash, prepared.working.as_deref());
         if !is_put && prepared.working.is_some() {
@@ -445,7 +384,7 @@ impl OriginalStore {
                 return Err(OriginalError::Changed(hash));
             }
             metrics::counter!(telemetry::INDEX_REBUILDS).increment(1);
-            return Ok(self.store_derived(self.opaque(hash, length, stamp, sums)));
+            return Ok(self.store_derived(hash, stamp, opaque(length, sums)));
         }
         let bytes = self.store.read(hash, length)?;
         if ContentHash::new(&bytes) != hash {
@@ -453,12 +392,14 @@ impl OriginalStore {
         }
         let header = JpegHeader::parse(&bytes, &self.limits)?;
         let new = NewOriginal { bytes: &bytes, header: &header, hash_orientation: None };
-        let request = PrepareRequest { stamp, ..self.request(hash, &new, parallel_map, &|| true) };
+        let limits = &self.limits;
+        let should_continue = &|| true;
+        let request = PrepareRequest { new: &new, limits, parallel_map, should_continue };
         metrics::counter!(telemetry::INDEX_REBUILDS).increment(1);
         tracing::info!(original = %hash, "rebuilding derived files");
         // The callback always returns true, so `None` does not occur.
         prepare::prepare(&request)
-            .map(|prepared| self.store_derived(prepared))
+            .map(|prepared| self.store_derived(hash, stamp, prepared))
             .ok_or(OriginalError::Changed(hash))
     }
 
@@ -569,13 +510,12 @@ impl OriginalStore {
         let last =
             // The last block is complete although it may be shorter.
             if range.end == length { length } else { range.end / BLOCK_BYTES * BLOCK_BYTES };
+        let mut crc = crc32fast::Hasher::new();
         // The range covers no whole block, so it is read and hashed directly.
         if first >= last {
-            let mut crc = crc32fast::Hasher::new();
             crc.update(&original.read(range.clone())?);
             return Ok(crc);
         }
-        let mut crc = crc32fast::Hasher::new();
         crc.update(&original.read(range.start..first)?);
         let middle = original.facts.checksums.crc32(&(first..last), length);
         crc.combine(&middle.ok_or(OriginalError::Changed(hash))?);
@@ -612,6 +552,19 @@ impl OriginalStore {
         }
         self.facts_cache.insert(hash, Arc::new(facts));
         Ok(())
+    }
+}
+
+/// Returns the facts about a file of `length` bytes that is not a picture.
+fn opaque(length: u64, checksums: BlockChecksums) -> PreparedOriginal {
+    let random_access = RandomAccess::None(NO_PICTURE.to_owned());
+    PreparedOriginal {
+        facts: OriginalFacts::new(0..length, length, checksums, random_access),
+        working: None,
+        decoded: false,
+        warning: None,
+        is_grey: None,
+        picture_hash: None,
     }
 }
 

@@ -66,17 +66,12 @@ impl OpenOriginal {
             RandomAccess::Working(working) => {
                 let kind = DerivedKind::Working;
                 let derived = &self.originals.derived;
-                let reader = derived.reader(kind, hash, working.length);
-                let reader = reader.map_err(|cause| match cause {
+                let reader = match derived.reader(kind, hash, working.length) {
+                    Ok(reader) => reader,
                     // A bucket that does not answer is not a damaged file.
-                    StoreError::Unavailable { .. } => cause.into(),
-                    StoreError::Missing(_)
-                    | StoreError::Length { .. }
-                    | StoreError::Corrupted(_)
-                    | StoreError::Io { .. }
-                    | StoreError::OtherArchive { .. }
-                    | StoreError::Setting { .. } => OriginalError::Derived { kind, hash },
-                })?;
+                    Err(cause @ StoreError::Unavailable { .. }) => return Err(cause.into()),
+                    Err(_) => return Err(OriginalError::Derived { kind, hash }),
+                };
                 let start =
                     // The head of the copy ends where its first entry begins.
                     working.stored_index.index.entries.first().map_or(0, |e| e.bit_position / 8);

@@ -2,14 +2,14 @@
 
 use super::checksums::BlockChecksums;
 use super::facts::{OriginalFacts, RandomAccess, StoredIndex, WorkingCopy};
-use super::picture_hash;
+use super::{NewOriginal, picture_hash};
 use imaging::{ParallelMap, ShouldContinue, decode_bands};
 use jpeg::codec::{self, DecodeOutput, DecodeScale, Pixels};
 use jpeg::header::{CodingProcess, HeaderLimits, JpegHeader};
 use jpeg::rewrite::colour_segments;
 use jpeg::scan::index::ScanIndex;
 use jpeg::scan::{ByteRanges, Scan, ScanError};
-use model::{ContentHash, PictureHash, Size};
+use model::{PictureHash, Size};
 
 /// The scale, in eighths, of the decode that checks whether a picture can be decoded.
 const CHECK_EIGHTHS: u8 = 1;
@@ -33,12 +33,7 @@ pub(super) struct PreparedOriginal {
 
 /// The inputs of [`prepare`].
 pub(super) struct PrepareRequest<'a> {
-    pub(super) source: ContentHash,
-    pub(super) stamp: u64,
-    pub(super) bytes: &'a [u8],
-    pub(super) header: &'a JpegHeader,
-    /// The EXIF orientation for the perceptual hash; `None` if no hash is needed.
-    pub(super) hash_orientation: Option<u8>,
+    pub(super) new: &'a NewOriginal<'a>,
     pub(super) limits: &'a HeaderLimits,
     pub(super) parallel_map: ParallelMap<'a>,
     /// Called between the steps. Once it returns false, the result is `None`.
@@ -68,7 +63,7 @@ pub(super) fn memory_bytes(header: &JpegHeader, length: u64) -> u64 {
 ///
 /// Needs the memory that [`memory_bytes`] returns.
 pub(super) fn prepare(request: &PrepareRequest<'_>) -> Option<PreparedOriginal> {
-    let PrepareRequest { source, stamp, bytes, header, .. } = *request;
+    let NewOriginal { bytes, header, .. } = *request.new;
     let mut working = None;
     let access = match build_index(header, bytes) {
         Ok(indexed) => Ok(indexed),
@@ -113,16 +108,9 @@ pub(super) fn prepare(request: &PrepareRequest<'_>) -> Option<PreparedOriginal> 
             }
         }
     };
-    let facts = OriginalFacts {
-        source,
-        length: bytes.len() as u64,
-        stamp,
-        start: scan_data(header, bytes),
-        end: header.end as u64,
-        checksums: BlockChecksums::for_bytes(bytes),
-        random_access: access,
-        is_incomplete: false,
-    };
+    let picture = scan_data(header, bytes)..header.end as u64;
+    let checksums = BlockChecksums::for_bytes(bytes);
+    let facts = OriginalFacts::new(picture, bytes.len() as u64, checksums, access);
     let working = working.map(|(copy, _)| copy);
     let decoded = checked.is_some();
     let warning = checked.flatten();
@@ -138,17 +126,11 @@ fn build_index(header: &JpegHeader, bytes: &[u8]) -> Result<(Scan, ScanIndex), S
 
 /// Returns whether libjpeg-turbo can hold the coefficients and write them in one scan.
 fn can_be_rewritten(header: &JpegHeader) -> bool {
-    let huffman_or_arithmetic = match header.process {
-        CodingProcess::Baseline
-        | CodingProcess::Extended
-        | CodingProcess::Progressive
-        | CodingProcess::ArithmeticSequential
-        | CodingProcess::ArithmeticProgressive => true,
-        CodingProcess::Lossless
-        | CodingProcess::ArithmeticLossless
-        | CodingProcess::Hierarchical => false,
-    };
-    huffman_or_arithmetic && header.precision == 8
+    let is_other = matches!(
+        header.process,
+        CodingProcess::Lossless | CodingProcess::ArithmeticLossless | CodingProcess::Hierarchical
+    );
+    !is_other && header.precision == 8
 }
 
 /// Returns the offset of the first scan's data.
@@ -185,7 +167,7 @@ fn hash_picture(
     bytes: &[u8],
     stored: Size,
 ) -> Option<PictureHash> {
-    let orientation = request.hash_orientation?;
+    let orientation = request.new.hash_orientation?;
     match decoded {
         Some(decoded) => picture_hash::of_pixels(&decoded.value, orientation),
         None => picture_hash::of_jpeg(bytes, stored, orientation),

@@ -10,7 +10,7 @@
 //! the files, one after the other
 //! ```
 //!
-//! Numbers are of variable length ([`jpeg::scan::pack`]). A file that does not match this format exactly counts
+//! Numbers are of variable length ([`jpeg::scan::index_codec`]). A file that does not match this format exactly counts
 //! as missing.
 
 use bytes::Bytes;

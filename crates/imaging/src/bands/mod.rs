@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use crate::BandDecoder;
+use crate::{BandDecoder, index};
 use geometry::{Rect, Size};
 use jpeg::codec::{self, CodecError, DecodeOutput, DecodeScale, Pixels};
 use jpeg::scan::index::ScanIndex;
@@ -130,10 +130,6 @@ impl<'a> StripDecoder<'a> {
         let shown = crop::surrounding_rect(scan, rect);
         Ok((crop::crop(scan, index, &self.bytes, shown, colour)?, shown.y))
     }
-}
-
-fn index(value: u32) -> usize {
-    usize::try_from(value).expect("indices have at least 32 bits")
 }
 
 /// Decodes the whole picture at a `scale` below the full size, in bands that run in parallel.

@@ -21,7 +21,7 @@ use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use crate::ParallelMap;
+use crate::{ParallelMap, index};
 use axis::{Axis, TAP_GROUP};
 use geometry::{Rect, Size};
 use jpeg::codec::Pixels;
@@ -385,8 +385,4 @@ fn add_rows(taps: &[(&[f32], f32)], out: &mut [f32]) {
     for (at, out) in rest.iter_mut().enumerate() {
         *out = taps.iter().map(|(row, weight)| row[start + at] * weight).sum();
     }
-}
-
-fn index(value: u32) -> usize {
-    usize::try_from(value).expect("indices have at least 32 bits")
 }

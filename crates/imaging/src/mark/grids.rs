@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 use super::{CACHED_BITMAPS_MAX, CACHED_PIXELS_MAX, Watermark};
 use crate::Orientation;
 use crate::blend::{MarkBitmap, blend_chroma_sample, chroma_components, composite, luma};
-use crate::reduce::index;
+use crate::index;
 use geometry::{Rect, Size};
 use jpeg::codec::{ChromaSubsampling, Pixels};
 use jpeg::scan::region::{RegionSamples, SampleGrid};

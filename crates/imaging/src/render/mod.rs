@@ -12,12 +12,12 @@ use crate::colour::SrgbConversion;
 use crate::format::{DecodableFile, UnencodedPicture};
 use crate::linear::{PixelRegion, SampleLight, scale_region};
 use crate::mark::Watermark;
-use crate::reduce::{Reduction, in_sequence, index, light_of};
+use crate::reduce::{Reduction, in_sequence, light_of};
 use crate::resize::crop_pixels;
 use crate::steps::{check_crop, check_scale, cover, fit};
 use crate::{
     ImageFormat, Orientation, OutputColour, OutputOptions, OutputSampling, RasterError, RenderJob,
-    RenderOutput, RenderPath, RenderSource, RenderStage, RenderStep, ReversedAxes, colour,
+    RenderOutput, RenderPath, RenderSource, RenderStage, RenderStep, ReversedAxes, colour, index,
     interest,
 };
 use geometry::{Rect, Size};
@@ -78,14 +78,6 @@ pub(crate) fn open<'a>(
     Ok(opened)
 }
 
-fn whole(size: Size) -> Rect {
-    Rect { x: 0, y: 0, width: size.width, height: size.height }
-}
-
-fn size_of(rect: Rect) -> Size {
-    Size { width: rect.width, height: rect.height }
-}
-
 /// The state of a render between steps: base pixels, the visible region, and pending watermarks.
 struct RenderState<'a> {
     job: &'a RenderJob<'a>,
@@ -122,7 +114,7 @@ impl<'a> RenderState<'a> {
             file: opened.file,
             header: opened.header,
             base: None,
-            region: whole(job.source.orientation.oriented_size(job.source.stored)),
+            region: Rect::new(0, 0, job.source.orientation.oriented_size(job.source.stored)),
             marks: Vec::new(),
             windows: Vec::new(),
             srgb: false,
@@ -137,20 +129,16 @@ impl<'a> RenderState<'a> {
     }
 
     fn apply(&mut self, step: &RenderStep) -> Result<(), RasterError> {
-        let size = size_of(self.region);
+        let size = self.region.size();
         match step {
             RenderStep::Watermark => self.marks.push(self.region),
             RenderStep::Crop(crop) => {
                 check_crop(*crop, size)?;
-                let x = self.region.x + crop.x;
-                let y = self.region.y + crop.y;
-                self.region = Rect { x, y, ..*crop };
+                self.cut(*crop);
             }
             RenderStep::Scale { region, size: to } => {
                 check_scale(*region, *to, size)?;
-                let x = self.region.x + region.x;
-                let y = self.region.y + region.y;
-                self.region = Rect { x, y, ..*region };
+                self.cut(*region);
                 self.scale(*to)?;
             }
             RenderStep::Fit { long_px } => self.scale(fit(size, *long_px))?,
@@ -168,15 +156,20 @@ impl<'a> RenderState<'a> {
         Ok(())
     }
 
+    /// Reduces the visible region to `part`, in its own pixels.
+    fn cut(&mut self, part: Rect) {
+        self.region = Rect { x: self.region.x + part.x, y: self.region.y + part.y, ..part };
+    }
+
     fn rebase(&mut self, pixels: Pixels) {
-        self.region = whole(pixels.size);
+        self.region = Rect::new(0, 0, pixels.size);
         self.base = Some(pixels);
     }
 
     /// Scales the region down to `target`.
     fn scale(&mut self, target: Size) -> Result<(), RasterError> {
         // Without a change of size nothing is decoded yet, so `planes` can still keep the components.
-        if target == size_of(self.region) {
+        if target == self.region.size() {
             return Ok(());
         }
         let small = if self.base.is_none() && self.marks.is_empty() {
@@ -189,7 +182,7 @@ impl<'a> RenderState<'a> {
                 4 => SampleLight::Proportional,
                 _ => SampleLight::Srgb,
             };
-            let region = PixelRegion::from(whole(pixels.size));
+            let region = PixelRegion::from(Rect::new(0, 0, pixels.size));
             let parallel_map = self.job.source.bands.map_or(&in_sequence as _, |b| b.parallel_map);
             scale_region(&pixels, region, target, light, parallel_map)
         };
@@ -244,7 +237,7 @@ impl<'a> RenderState<'a> {
             _ => SampleModel::Inks { inverted: self.job.source.adobe },
         };
         for canvas in std::mem::take(&mut self.marks) {
-            let (stamp, position) = self.marker.prepare(size_of(canvas));
+            let (stamp, position) = self.marker.prepare(canvas.size());
             blend_pixels(&mut pixels, &stamp, translate_mark(position, canvas, region), model);
         }
         Ok(pixels)
@@ -287,7 +280,7 @@ impl<'a> RenderState<'a> {
     }
 
     fn finish(mut self) -> Result<RenderOutput, RasterError> {
-        let size = size_of(self.region);
+        let size = self.region.size();
         let channels = self.header.space.channels();
         let keeps_profile = self.job.output.colour == OutputColour::Keep
             && self.job.output.format.holds(channels)
@@ -396,7 +389,7 @@ impl<'a> RenderState<'a> {
             self.begin(RenderStage::Blend)?;
         }
         for canvas in std::mem::take(&mut self.marks) {
-            let (stamp, position) = self.marker.prepare(size_of(canvas));
+            let (stamp, position) = self.marker.prepare(canvas.size());
             blend_planes(&mut planes, &stamp, translate_mark(position, canvas, self.region));
         }
         Ok(Some(planes))
@@ -427,11 +420,11 @@ fn is_on_chroma_grid(stored: Rect, reversed: ReversedAxes, chroma: ChromaSubsamp
 pub(super) fn orient_planes(planes: Planes, region: Rect, orientation: Orientation) -> Planes {
     let upright = orientation == Orientation::Upright;
     let Planes { size, space, chroma, data } = planes;
-    if upright && size == size_of(region) {
+    if upright && size == region.size() {
         return Planes { size, space, chroma, data };
     }
     let layout = Planes::layout(size, space, chroma);
-    let target = Planes::layout(size_of(region), space, chroma);
+    let target = Planes::layout(region.size(), space, chroma);
     let (across, down) = chroma.cell();
     let mut out = Vec::with_capacity(Planes::sample_count(&target));
     for (number, (from, to)) in layout.iter().zip(&target).enumerate() {
@@ -446,7 +439,7 @@ pub(super) fn orient_planes(planes: Planes, region: Rect, orientation: Orientati
         out.extend(orientation.orient(Pixels { size, channels: 1, data: part }).data);
     }
     let chroma = if orientation.swaps_axes() { chroma.transposed() } else { chroma };
-    Planes { size: orientation.oriented_size(size_of(region)), space, chroma, data: out }
+    Planes { size: orientation.oriented_size(region.size()), space, chroma, data: out }
 }
 
 fn edge(value: usize) -> u32 {

@@ -92,7 +92,7 @@ fn only_the_region_is_decoded_of_an_original_with_an_index() {
 fn a_level_shows_the_same_region_as_the_original() {
     let (original, jpeg) = smooth();
     let shows = Size { width: 400, height: 267 };
-    let level = scaled(&original, whole(original.size).into(), shows);
+    let level = scaled(&original, Rect::new(0, 0, original.size).into(), shows);
     let encoding =
         EncodeOptions { quality: 95, space: ColourSpace::YCbCr, chroma: ChromaSubsampling::Full };
     let level = encode(&level, encoding).unwrap();
@@ -120,7 +120,8 @@ fn a_level_that_is_too_small_is_refused() {
     let shows = Size { width: 100, height: 67 };
     let encoding =
         EncodeOptions { quality: 95, space: ColourSpace::YCbCr, chroma: ChromaSubsampling::Full };
-    let level = encode(&scaled(&original, whole(original.size).into(), shows), encoding).unwrap();
+    let level = encode(&scaled(&original, Rect::new(0, 0, original.size).into(), shows), encoding)
+        .unwrap();
     let region = Rect { x: 0, y: 0, width: 300, height: 200 };
     for (long, fits) in [(50, true), (60, false)] {
         let steps = [RenderStep::Scale { region, size: region.size().fit_within(long) }];

@@ -99,18 +99,25 @@ impl ChromaSubsampling {
         }
     }
 
+    /// Finds the subsampling with this number of pixels per chroma sample, across and down.
+    pub(crate) fn from_cell(cell: (u32, u32)) -> Option<ChromaSubsampling> {
+        let all = [
+            ChromaSubsampling::Full,
+            ChromaSubsampling::Half,
+            ChromaSubsampling::Quarter,
+            ChromaSubsampling::HalfDown,
+            ChromaSubsampling::QuarterAcross,
+            ChromaSubsampling::QuarterDown,
+        ];
+        all.into_iter().find(|chroma| chroma.cell() == cell)
+    }
+
     /// Returns the subsampling of the picture after a quarter turn.
     #[must_use]
     pub fn transposed(self) -> ChromaSubsampling {
-        match self {
-            ChromaSubsampling::Full | ChromaSubsampling::Quarter | ChromaSubsampling::Other => {
-                self
-            }
-            ChromaSubsampling::Half => ChromaSubsampling::HalfDown,
-            ChromaSubsampling::HalfDown => ChromaSubsampling::Half,
-            ChromaSubsampling::QuarterAcross => ChromaSubsampling::QuarterDown,
-            ChromaSubsampling::QuarterDown => ChromaSubsampling::QuarterAcross,
-        }
+        let (across, down) = self.cell();
+        let turned = Self::from_cell((down, across)).filter(|_| self != ChromaSubsampling::Other);
+        turned.unwrap_or(ChromaSubsampling::Other)
     }
 
     fn from_subsamp(subsamp: Subsamp) -> ChromaSubsampling {
@@ -315,43 +322,33 @@ const UNSUPPORTED: [&str; 6] = [
 fn warning_of(result: turbojpeg::Result<()>) -> Result<Option<String>, CodecError> {
     match result {
         Ok(()) => Ok(None),
-        Err(error) => match failure(&error) {
-            LibraryFailure::Warning(text) => Ok(Some(text)),
-            LibraryFailure::Fatal(error) => Err(error),
-        },
+        Err(error) => failure(&error).map(Some),
     }
 }
 
-enum LibraryFailure {
-    Warning(String),
-    Fatal(CodecError),
-}
-
-fn failure(error: &turbojpeg::Error) -> LibraryFailure {
+/// Converts an error of the library to an error, or to a warning if the library could work around the damage.
+fn failure(error: &turbojpeg::Error) -> Result<String, CodecError> {
     // The library reports sizes of -1 for headers without a picture.
     if matches!(error, turbojpeg::Error::IntegerOverflow(_)) {
-        return LibraryFailure::Fatal(CodecError::Corrupt("no picture in the headers".to_owned()));
+        return Err(CodecError::Corrupt("no picture in the headers".to_owned()));
     }
     let turbojpeg::Error::TurboJpegError(text) = error else {
-        return LibraryFailure::Fatal(CodecError::Unsupported(error.to_string()));
+        return Err(CodecError::Unsupported(error.to_string()));
     };
     // The library prefixes some messages with the name of its function.
     let bare = text.split_once("(): ").map_or(text.as_str(), |(_, rest)| rest);
     if WARNINGS.iter().any(|start| bare.starts_with(start)) {
-        LibraryFailure::Warning(bare.to_owned())
+        Ok(bare.to_owned())
     } else if UNSUPPORTED.iter().any(|start| bare.starts_with(start)) {
-        LibraryFailure::Fatal(CodecError::Unsupported(bare.to_owned()))
+        Err(CodecError::Unsupported(bare.to_owned()))
     } else {
-        LibraryFailure::Fatal(CodecError::Corrupt(bare.to_owned()))
+        Err(CodecError::Corrupt(bare.to_owned()))
     }
 }
 
+/// Converts an error before anything was decoded, so that there is no picture to return with a warning.
 fn fatal(error: &turbojpeg::Error) -> CodecError {
-    match failure(error) {
-        // Nothing has been decoded yet, so there is no picture to return with the warning.
-        LibraryFailure::Warning(text) => CodecError::Corrupt(text),
-        LibraryFailure::Fatal(error) => error,
-    }
+    failure(error).map_or_else(|error| error, CodecError::Corrupt)
 }
 
 fn decompressor() -> Result<Decompressor, CodecError> {

@@ -1,6 +1,6 @@
 //! Builds optimal Huffman tables (ITU-T T.81, annex K.2) and writes entropy-coded data.
 
-use crate::scan::tables::HuffmanSpec;
+use crate::scan::tables::{HuffmanCodes, HuffmanSpec};
 
 /// Longest code that a table can hold, in bits.
 const LENGTH_MAX: usize = 16;
@@ -13,10 +13,7 @@ pub(super) type Histogram = [u32; 256];
 pub(super) struct HuffmanTable {
     /// The definition for a DHT segment.
     pub(super) spec: HuffmanSpec,
-    /// The code of each symbol.
-    codes: [u16; 256],
-    /// Length of the code in bits by symbol; 0 if the symbol has no code.
-    lengths: [u8; 256],
+    codes: HuffmanCodes,
 }
 
 impl HuffmanTable {
@@ -25,24 +22,8 @@ impl HuffmanTable {
         let mut symbols: Vec<u8> = (0..=255).filter(|&s| histogram[usize::from(s)] > 0).collect();
         // Stable, so symbols that are equally frequent stay in ascending order.
         symbols.sort_by_key(|&symbol| std::cmp::Reverse(histogram[usize::from(symbol)]));
-        let counts = length_counts(&symbols, histogram);
-        let mut table = HuffmanTable {
-            spec: HuffmanSpec { counts, symbols },
-            codes: [0; 256],
-            lengths: [0; 256],
-        };
-        let mut code = 0u32;
-        let mut next = table.spec.symbols.iter();
-        for (length, count) in (1u8..).zip(counts) {
-            for &symbol in next.by_ref().take(usize::from(count)) {
-                table.codes[usize::from(symbol)] =
-                    u16::try_from(code).expect("a code has at most 16 bits");
-                table.lengths[usize::from(symbol)] = length;
-                code += 1;
-            }
-            code <<= 1;
-        }
-        table
+        let spec = HuffmanSpec { counts: length_counts(&symbols, histogram), symbols };
+        HuffmanTable { codes: HuffmanCodes::new(&spec), spec }
     }
 
     /// Returns the number of bytes of the definition in a DHT segment.
@@ -52,8 +33,10 @@ impl HuffmanTable {
 
     /// Returns the number of bits of all codes of the symbols of a histogram.
     pub(super) fn code_bits(&self, histogram: &Histogram) -> u64 {
-        let pairs = histogram.iter().zip(self.lengths);
-        pairs.map(|(&count, length)| u64::from(count) * u64::from(length)).sum()
+        let pairs = (0u8..=255).zip(histogram);
+        pairs
+            .map(|(symbol, &count)| u64::from(count) * u64::from(self.codes.code_of(symbol).1))
+            .sum()
     }
 }
 
@@ -149,9 +132,9 @@ impl Token {
     }
 
     /// Returns the index of the table and the symbol, if the token has a symbol.
-    fn table_and_symbol(self) -> Option<(usize, usize)> {
+    fn table_and_symbol(self) -> Option<(usize, u8)> {
         let [symbol, rest, ..] = self.0.to_be_bytes();
-        (rest >> 5 & 1 == 1).then_some((usize::from(rest >> 6), usize::from(symbol)))
+        (rest >> 5 & 1 == 1).then_some((usize::from(rest >> 6), symbol))
     }
 
     fn raw_count(self) -> u32 {
@@ -167,7 +150,7 @@ impl Token {
 pub(super) fn histograms(tokens: &[Token]) -> [Histogram; TABLES] {
     let mut histograms = [[0; 256]; TABLES];
     for (table, symbol) in tokens.iter().filter_map(|token| token.table_and_symbol()) {
-        histograms[table][symbol] += 1;
+        histograms[table][usize::from(symbol)] += 1;
     }
     histograms
 }
@@ -182,8 +165,8 @@ pub(super) fn write(tokens: &[Token], tables: &[HuffmanTable; TABLES], out: &mut
     let mut writer = BitWriter { out, buffer: 0, count: 0 };
     for &token in tokens {
         if let Some((table, symbol)) = token.table_and_symbol() {
-            let table = &tables[table];
-            writer.put(u32::from(table.codes[symbol]), u32::from(table.lengths[symbol]));
+            let (code, length) = tables[table].codes.code_of(symbol);
+            writer.put(code, length);
         }
         writer.put(token.raw_bits(), token.raw_count());
     }

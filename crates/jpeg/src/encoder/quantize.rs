@@ -7,8 +7,9 @@
 use super::colour::Plane;
 use super::huffman::Histogram;
 use super::scan::QuantisedGrid;
-use super::transform::{self, BlockGrid, ONE, ZIGZAG};
+use super::transform::{self, BlockGrid, ONE};
 use super::trellis::{self, Quantiser, Rates};
+use crate::scan::ZIGZAG;
 
 /// The steps of a component, in zigzag order.
 pub(super) type Steps = [u8; 64];

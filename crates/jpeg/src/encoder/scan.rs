@@ -72,16 +72,16 @@ fn symbol(high: u32, low: u32) -> u8 {
 
 /// Returns the tokens of a scan of all coefficients of all components, block by block (F.1.2).
 pub(super) fn sequential(grids: &[QuantisedGrid]) -> Vec<Token> {
-    interleaved(grids, 0, true)
+    interleaved(grids, true)
 }
 
-/// Returns the tokens of the first DC scan of all components (G.1.2.1).
-pub(super) fn dc_first(grids: &[QuantisedGrid], low: u8) -> Vec<Token> {
-    interleaved(grids, low, false)
+/// Returns the tokens of a scan of the DC of all components, with all its bits (G.1.2.1).
+pub(super) fn dc(grids: &[QuantisedGrid]) -> Vec<Token> {
+    interleaved(grids, false)
 }
 
 /// Visits the blocks of all components MCU by MCU, or block by block if there is only one component.
-fn interleaved(grids: &[QuantisedGrid], low: u8, with_ac: bool) -> Vec<Token> {
+fn interleaved(grids: &[QuantisedGrid], with_ac: bool) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut predictions = [0i16; 3];
     // A scan of one component is never padded to whole MCUs (T.81, A.2.2).
@@ -102,12 +102,11 @@ fn interleaved(grids: &[QuantisedGrid], low: u8, with_ac: bool) -> Vec<Token> {
                 } else {
                     // Padding is not shown, so it gets the cheapest code: no difference and no AC.
                     let mut padding = [0; 64];
-                    padding[0] = predictions[index] << low;
+                    padding[0] = predictions[index];
                     (padding, 0)
                 };
-                let dc = block[0] >> low;
-                let difference = dc - predictions[index];
-                predictions[index] = dc;
+                let difference = block[0] - predictions[index];
+                predictions[index] = block[0];
                 let size = bit_size(difference.unsigned_abs());
                 let bits = value_bits(difference < 0, difference.unsigned_abs());
                 tokens.push(Token::symbol(dc_slot, symbol(0, size), bits, size));

@@ -5,16 +5,10 @@
 //! `f32` and its results are stored in units of 1/16.
 
 use super::colour::Plane;
+use crate::scan::ZIGZAG;
 
 /// The value of 1 in stored coefficients: four fraction bits. Coefficients are at most 1024 away from zero.
 pub(super) const ONE: f32 = 16.0;
-
-/// Row-by-row position of each coefficient in zigzag order (ITU-T T.81, figure A.6).
-pub(super) const ZIGZAG: [u8; 64] = [
-    0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27,
-    20, 13, 6, 7, 14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58,
-    59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
-];
 
 /// The blocks of one component, row by row; each has 64 numbers in zigzag order.
 #[derive(Clone, Debug)]

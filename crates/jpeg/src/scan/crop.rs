@@ -6,13 +6,14 @@
 
 use std::ops::Range;
 
+use crate::header::DHT;
 use crate::rewrite::segment;
 use crate::scan::bits::{EntropyWriter, UnstuffedData};
 use crate::scan::cursor::{BlockCoder, BlockSpan, ScanCursor};
 use crate::scan::index::ScanIndex;
-use crate::scan::region::{join_ranges, rows};
+use crate::scan::region::{row_ranges, rows};
 use crate::scan::tables::{AC, DC, HuffmanCodes, HuffmanSpec};
-use crate::scan::{ByteRanges, COMPONENTS_MAX, DHT, DQT, McuRect, Scan, ScanError};
+use crate::scan::{ByteRanges, COMPONENTS_MAX, DQT, McuRect, Scan, ScanError};
 use geometry::{Rect, Size};
 
 /// Returns whether the upper left corner of `rect` is on the MCU grid.
@@ -51,9 +52,7 @@ pub fn byte_ranges(
     index: &ScanIndex,
     rect: Rect,
 ) -> Result<Vec<Range<u64>>, ScanError> {
-    let mcus = mcus(scan, rect)?;
-    let ranges = rows(scan, &mcus).map(|mcus| index.byte_range(mcus));
-    ranges.collect::<Result<Vec<_>, _>>().map(join_ranges)
+    row_ranges(scan, index, &mcus(scan, rect)?)
 }
 
 /// Cuts out `rect`, whose corner must be on the MCU grid, as a new file.

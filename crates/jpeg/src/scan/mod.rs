@@ -58,16 +58,12 @@ use strum::IntoStaticStr;
 use thiserror::Error;
 
 use crate::codec::{ChromaSubsampling, ColourSpace};
-use crate::header::{CodingProcess, ColourModel, JpegHeader};
+use crate::header::{CodingProcess, ColourModel, DAC, DHT, JpegHeader};
 use geometry::{Rect, Size};
 use tables::{AC, DC, HuffmanDecoder, HuffmanSpec};
 
-/// Marker of a Huffman table segment.
-const DHT: u8 = 0xC4;
 /// Marker of a quantisation table segment.
 const DQT: u8 = 0xDB;
-/// Marker of a segment for arithmetic coding.
-const DAC: u8 = 0xCC;
 
 /// Maximum number of blocks in an MCU (T.81 B.2.3).
 const MCU_BLOCKS_MAX: usize = 10;
@@ -196,15 +192,9 @@ impl Scan {
     ///
     /// [`ScanError`] with the reason why random access is not possible.
     pub fn read(header: &JpegHeader, head: &[u8]) -> Result<Self, ScanError> {
-        match header.process {
-            // With 8 bits, extended differs from baseline only in the number of tables (T.81 table B.1).
-            CodingProcess::Baseline | CodingProcess::Extended => {}
-            CodingProcess::Progressive
-            | CodingProcess::Lossless
-            | CodingProcess::ArithmeticSequential
-            | CodingProcess::ArithmeticProgressive
-            | CodingProcess::ArithmeticLossless
-            | CodingProcess::Hierarchical => return Err(ScanError::Process),
+        // With 8 bits, extended differs from baseline only in the number of tables (T.81 table B.1).
+        if !matches!(header.process, CodingProcess::Baseline | CodingProcess::Extended) {
+            return Err(ScanError::Process);
         }
         if header.precision != 8 {
             return Err(ScanError::Precision);
@@ -470,16 +460,8 @@ fn planes(
                 && (blue.across, blue.down) == (red.across, red.down)
                 && blue.across * blue.cell.0 == luma.across
                 && blue.down * blue.cell.1 == luma.down;
-            let chroma = match blue.cell {
-                (1, 1) => ChromaSubsampling::Full,
-                (2, 1) => ChromaSubsampling::Half,
-                (2, 2) => ChromaSubsampling::Quarter,
-                (1, 2) => ChromaSubsampling::HalfDown,
-                (4, 1) => ChromaSubsampling::QuarterAcross,
-                (1, 4) => ChromaSubsampling::QuarterDown,
-                _ => return None,
-            };
-            full.then_some((ColourSpace::YCbCr, chroma))
+            let chroma = ChromaSubsampling::from_cell(blue.cell).filter(|_| full)?;
+            Some((ColourSpace::YCbCr, chroma))
         }
         _ => None,
     }

@@ -1,9 +1,19 @@
 //! Patches a scan locally: changes a few blocks and leaves all others identical, bit for bit.
 //!
-//! The touched blocks are decoded, painted on, and re-encoded with the file's own tables. The data before them
-//! does not move. The data after them keeps its codes, shifted by some bits, up to the next restart marker, which
-//! is byte-aligned, or to the end. Only the first DC difference of each component after a change is recoded,
-//! because it refers to a block that changed.
+//! A scan is one long sequence of bits. It holds the MCUs of the picture row by row, each MCU holds a few blocks,
+//! and each block consists of Huffman codes of different lengths. So a block cannot be replaced in place: its new
+//! codes are longer or shorter than the old ones, and everything after them moves.
+//!
+//! But only the blocks under the changed rectangle need to be decoded, painted on and encoded again, with the
+//! file's own tables. The rest is copied:
+//!
+//! - The data before the first changed MCU does not move. It is the *prefix*, which the caller takes from the file.
+//! - The data between and after the changed MCUs keeps its bits but is shifted. Only the next DC coefficient of
+//!   each component is recoded, because the file stores a DC as the difference to the previous block, which
+//!   changed. The copied differences after it add up to the same values as before.
+//! - A file may have *restart markers*, one after each `interval` MCUs. They start on a whole byte, and the DC
+//!   differences start again from zero. So nothing moves after the next marker: it starts the *suffix*, which
+//!   the caller takes from the file too. Without markers, the suffix is what follows the scan.
 //!
 //! ```text
 //! file     ──────────────┬──────┬───────────┬──────┬───────────┬─────
@@ -36,14 +46,6 @@ pub struct PatchedScan {
     /// Offset in the file from which it is unchanged again: the end of the scan, or the data after a restart
     /// marker.
     pub suffix: u64,
-}
-
-/// Returns the MCUs that `rect`, in pixels as stored, touches.
-fn touched_mcus(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
-    if rect.is_empty() || !rect.is_inside(scan.size) {
-        return Err(ScanError::Outside);
-    }
-    Ok(scan.mcus_under(rect))
 }
 
 /// Returns the byte range of the file that [`patch`] reads for `rect`.
@@ -129,16 +131,11 @@ pub fn patch(
     })
 }
 
-fn divisors(component: &ScanComponent) -> Divisors {
-    let mut natural = [1; 64];
-    // Files store tables in zigzag order, but the transform needs them row by row.
-    for (value, position) in component.quant.iter().zip(ZIGZAG) {
-        natural[usize::from(position) & 63] = *value;
-    }
-    Divisors::new(&natural)
-}
-
-/// The state of a rewrite: the output so far, and the position in the file up to which it was read.
+/// A patch in progress: the output so far, and the position in the data up to which it was copied.
+///
+/// [`patch`] calls, for each row of touched MCUs, [`bridge`](Self::bridge) to get there,
+/// [`patch_row`](Self::patch_row) and [`rejoin`](Self::rejoin); in the end it calls [`finish`](Self::finish).
+/// Positions count the bits of `data`, which is the scan without stuffed bytes and restart markers.
 struct ScanRewrite<'a> {
     scan: &'a Scan,
     index: &'a ScanIndex,
@@ -156,7 +153,7 @@ struct ScanRewrite<'a> {
 }
 
 impl<'a> ScanRewrite<'a> {
-    /// Copies the data before MCU `target`; returns a cursor at `target`, with `begin` called.
+    /// Copies the untouched data before MCU `target`; returns a cursor at `target`, with `begin` called.
     fn bridge(&mut self, target: u32) -> Result<ScanCursor<'a>, ScanError> {
         self.copy_to_restart(target)?;
         let mut cursor = self.index.seek(self.scan, self.data, target)?;
@@ -165,45 +162,6 @@ impl<'a> ScanRewrite<'a> {
         self.recoder.last = cursor.predictors()?.map(i32::from);
         self.next_mcu = target;
         Ok(cursor)
-    }
-
-    /// Copies up to the next restart marker, if any, at or before MCU `limit`.
-    ///
-    /// The end of the data before the marker must be known to the bit, because the ones that pad its last byte are
-    /// not data.
-    fn copy_to_restart(&mut self, limit: u32) -> Result<(), ScanError> {
-        if self.aligned || self.scan.interval == 0 {
-            return Ok(());
-        }
-        let interval = self.scan.interval;
-        let restart = self.next_mcu.div_ceil(interval).saturating_mul(interval);
-        if restart > limit || restart >= self.scan.mcus() {
-            return Ok(());
-        }
-        let mut cursor = self.index.seek(self.scan, self.data, restart - 1)?;
-        cursor.begin()?;
-        cursor.skip_mcu()?;
-        cursor.check()?;
-        self.recoder.writer.copy(self.data, self.copied, cursor.position());
-        let number = cursor.begin()?.ok_or(ScanError::Damaged { mcu: restart })?;
-        self.recoder.writer.restart(number);
-        self.copied = cursor.position();
-        self.next_mcu = restart;
-        self.aligned = true;
-        Ok(())
-    }
-
-    /// Copies up to the bit `position`, including the restart markers before it.
-    fn copy_to(&mut self, position: u64) {
-        let mut next = self.data.first_restart_after(self.copied);
-        while let Some((start, number)) = self.data.restart(next).filter(|at| at.0 <= position) {
-            self.recoder.writer.copy(self.data, self.copied, start);
-            self.recoder.writer.restart(number);
-            self.copied = start;
-            next += 1;
-        }
-        self.recoder.writer.copy(self.data, self.copied, position);
-        self.copied = position;
     }
 
     /// Decodes, paints and encodes the touched MCUs of a row.
@@ -221,11 +179,7 @@ impl<'a> ScanRewrite<'a> {
         let mut spans = Vec::new();
         let mut restarts = Vec::new();
         for column in 0..columns.len() {
-            if column > 0
-                && let Some(number) = cursor.begin()?
-            {
-                restarts.push((column, number));
-            }
+            restarts.push(if column > 0 { cursor.begin()? } else { None });
             cursor.decode_and_report(&mut self.strip, column, &mut |span| spans.push(span))?;
         }
         cursor.check()?;
@@ -235,11 +189,10 @@ impl<'a> ScanRewrite<'a> {
         self.strip.forward(dct, &samples.grids, 0, &self.divisors);
         // New codes have different lengths, so the data that follows is shifted by some bits.
         self.aligned = false;
-        let mut restarts = restarts.into_iter().peekable();
-        for (column, spans) in spans.chunks_exact(self.scan.blocks.len()).enumerate() {
-            if let Some((_, number)) = restarts.next_if(|(at, _)| *at == column) {
-                self.recoder.writer.restart(number);
-                self.recoder.last = [0; COMPONENTS_MAX];
+        let mcus = spans.chunks_exact(self.scan.blocks.len());
+        for (column, (spans, restart)) in mcus.zip(restarts).enumerate() {
+            if let Some(number) = restart {
+                self.restart(number);
             }
             self.code_mcu(spans, row, columns.start, column)?;
         }
@@ -294,8 +247,7 @@ impl<'a> ScanRewrite<'a> {
         let is_next = next == Some(self.next_mcu);
         if let Some(number) = cursor.begin()? {
             // A restart resets the predictors, so the next MCU need not be recoded.
-            self.recoder.writer.restart(number);
-            self.recoder.last = [0; COMPONENTS_MAX];
+            self.restart(number);
             self.aligned = true;
         } else if !is_next {
             self.recoder.recode_mcu(self.data, cursor)?;
@@ -317,6 +269,69 @@ impl<'a> ScanRewrite<'a> {
         }
         Ok(self.index.marker)
     }
+
+    /// Writes a restart marker, after which the DC differences refer to zero.
+    fn restart(&mut self, number: u8) {
+        self.recoder.writer.restart(number);
+        self.recoder.last = [0; COMPONENTS_MAX];
+    }
+
+    /// Copies up to the next restart marker, if any, at or before MCU `limit`.
+    ///
+    /// The end of the data before the marker must be known to the bit, because the ones that pad its last byte are
+    /// not data.
+    fn copy_to_restart(&mut self, limit: u32) -> Result<(), ScanError> {
+        if self.aligned || self.scan.interval == 0 {
+            return Ok(());
+        }
+        let interval = self.scan.interval;
+        let restart = self.next_mcu.div_ceil(interval).saturating_mul(interval);
+        if restart > limit || restart >= self.scan.mcus() {
+            return Ok(());
+        }
+        let mut cursor = self.index.seek(self.scan, self.data, restart - 1)?;
+        cursor.begin()?;
+        cursor.skip_mcu()?;
+        cursor.check()?;
+        self.recoder.writer.copy(self.data, self.copied, cursor.position());
+        let number = cursor.begin()?.ok_or(ScanError::Damaged { mcu: restart })?;
+        self.recoder.writer.restart(number);
+        self.copied = cursor.position();
+        self.next_mcu = restart;
+        self.aligned = true;
+        Ok(())
+    }
+
+    /// Copies up to the bit `position`, including the restart markers before it.
+    fn copy_to(&mut self, position: u64) {
+        let mut next = self.data.first_restart_after(self.copied);
+        while let Some((start, number)) = self.data.restart(next).filter(|at| at.0 <= position) {
+            self.recoder.writer.copy(self.data, self.copied, start);
+            self.recoder.writer.restart(number);
+            self.copied = start;
+            next += 1;
+        }
+        self.recoder.writer.copy(self.data, self.copied, position);
+        self.copied = position;
+    }
+}
+
+/// Returns the MCUs that `rect`, in pixels as stored, touches.
+fn touched_mcus(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
+    if rect.is_empty() || !rect.is_inside(scan.size) {
+        return Err(ScanError::Outside);
+    }
+    Ok(scan.mcus_under(rect))
+}
+
+/// Prepares the quantisation table of a component for the transform.
+fn divisors(component: &ScanComponent) -> Divisors {
+    let mut natural = [1; 64];
+    // Files store tables in zigzag order, but the transform needs them row by row.
+    for (value, position) in component.quant.iter().zip(ZIGZAG) {
+        natural[usize::from(position) & 63] = *value;
+    }
+    Divisors::new(&natural)
 }
 
 /// Allocates the samples of the MCUs `columns` of row `row`.

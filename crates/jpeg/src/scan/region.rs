@@ -46,10 +46,17 @@ pub fn byte_ranges(
     index: &ScanIndex,
     rect: Rect,
 ) -> Result<Vec<Range<u64>>, ScanError> {
-    rows(scan, &scan.mcus_of(rect)?)
-        .map(|mcus| index.byte_range(mcus))
-        .collect::<Result<Vec<_>, _>>()
-        .map(join_ranges)
+    row_ranges(scan, index, &scan.mcus_of(rect)?)
+}
+
+/// Returns the byte ranges of the rows of a rectangle of MCUs.
+pub(super) fn row_ranges(
+    scan: &Scan,
+    index: &ScanIndex,
+    mcus: &McuRect,
+) -> Result<Vec<Range<u64>>, ScanError> {
+    let ranges = rows(scan, mcus).map(|mcus| index.byte_range(mcus));
+    ranges.collect::<Result<Vec<_>, _>>().map(join_ranges)
 }
 
 /// Iterates over the rows of a rectangle of MCUs, each as a range of MCU numbers.
@@ -62,7 +69,7 @@ pub(super) fn rows(scan: &Scan, mcus: &McuRect) -> impl Iterator<Item = Range<u3
 /// Joins ranges, given in ascending order, that are at most [`GAP_MAX`] bytes apart.
 ///
 /// Reading a small gap costs less than a second request to an object store.
-pub(super) fn join_ranges(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+fn join_ranges(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut out: Vec<Range<u64>> = Vec::new();
     for range in ranges {
         match out.last_mut() {
@@ -110,7 +117,8 @@ pub fn decode(
     Ok(samples)
 }
 
-fn grids(scan: &Scan, mcus: &McuRect) -> RegionSamples {
+/// Allocates the samples of a rectangle of MCUs.
+pub(super) fn grids(scan: &Scan, mcus: &McuRect) -> RegionSamples {
     let mut grids = Vec::with_capacity(scan.components.len());
     for component in &scan.components {
         let origin =

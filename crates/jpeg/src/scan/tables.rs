@@ -274,7 +274,7 @@ impl HuffmanCodes {
 
     /// Returns the code and length of `symbol`; the length is 0 if it has no code.
     #[inline(always)]
-    pub(super) fn code_of(&self, symbol: u8) -> (u32, u32) {
+    pub(crate) fn code_of(&self, symbol: u8) -> (u32, u32) {
         self.0[usize::from(symbol)]
     }
 }
