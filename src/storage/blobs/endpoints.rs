@@ -10,7 +10,6 @@
 use std::{
     fmt,
     future::Future,
-    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -19,7 +18,6 @@ use std::{
 };
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use futures_util::{
     FutureExt, StreamExt, TryStreamExt,
     stream::{self, BoxStream},
@@ -173,10 +171,6 @@ impl ObjectStore for FailoverStore {
             async move { client.get_opts(location, options).await }
         })
         .await
-    }
-
-    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        self.try_each(|client| async move { client.get_ranges(location, ranges).await }).await
     }
 
     fn delete_stream(

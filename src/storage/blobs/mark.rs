@@ -21,10 +21,9 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::bucket::Bucket;
-use super::folder::{BlobFolder, failed};
+use super::folder::{BlobFolder, failed, move_in_place, remove_and_report};
 use super::{BlobStore, StoreError, StoreLocation};
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::modes;
 use crate::storage::database::StoreClaim;
 
 /// Name of the file or object.
@@ -185,15 +184,7 @@ impl BlobStore {
                 Some(StoreMismatch::Replaced)
             }
             Err(StoreError::OtherArchive { .. }) => Some(StoreMismatch::Foreign),
-            Ok(())
-            | Err(
-                StoreError::Missing(_)
-                | StoreError::Length { .. }
-                | StoreError::Corrupted(_)
-                | StoreError::Io { .. }
-                | StoreError::Unavailable { .. }
-                | StoreError::Setting { .. },
-            ) => None,
+            Ok(()) | Err(_) => None,
         };
         outcome
     }
@@ -301,15 +292,10 @@ fn write_file(folder: &BlobFolder, text: &str) -> Result<(), StoreError> {
     let written = File::create_new(&tmp).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        modes::give_to_owner_of_folder(&tmp);
-        fs::rename(&tmp, &path)?;
+        move_in_place(&tmp, &path)?;
         File::open(&folder.dir)?.sync_all()
     });
-    written.map_err(|cause| {
-        // The error of the write is reported. A failed removal of its remains adds nothing.
-        drop(fs::remove_file(&tmp));
-        failed(&path)(cause)
-    })
+    written.map_err(remove_and_report(&tmp, &path))
 }
 
 impl Bucket {

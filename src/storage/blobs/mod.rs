@@ -12,6 +12,7 @@ mod credentials;
 mod derived;
 mod endpoints;
 mod folder;
+mod hashed_files;
 mod mark;
 mod originals;
 mod parts;
@@ -36,6 +37,7 @@ pub use copy::CopyOutcome;
 pub use credentials::CredentialSource;
 pub use derived::{DerivedKind, DerivedStore};
 use folder::BlobFolder;
+use hashed_files::HashedFiles;
 use mark::StoreOwner;
 pub use mark::{StoreMark, StoreMismatch};
 use originals::BucketBlobs;
@@ -259,6 +261,13 @@ impl BlobStore {
         self.local().temporary(extension)
     }
 
+    fn files(&self) -> HashedFiles<'_> {
+        match &self.place {
+            StoreLocation::Folder(folder) => HashedFiles::Folder(folder.dir.clone()),
+            StoreLocation::Bucket(blobs) => HashedFiles::Objects(&blobs.bucket, originals::FOLDER),
+        }
+    }
+
     /// Returns the local folder for files in progress.
     fn local(&self) -> &BlobFolder {
         match &self.place {
@@ -269,26 +278,17 @@ impl BlobStore {
 
     /// Reads a whole blob of `length` bytes.
     pub fn read(&self, hash: ContentHash, length: u64) -> Result<Vec<u8>, StoreError> {
-        match &self.place {
-            StoreLocation::Folder(folder) => folder.read(hash, length),
-            StoreLocation::Bucket(_) => self.reader(hash, length)?.read(0..length),
-        }
+        self.reader(hash, length)?.read(0..length)
     }
 
     /// Opens a blob of `length` bytes for reading ranges of it.
     pub fn reader(&self, hash: ContentHash, length: u64) -> Result<BlobReader, StoreError> {
-        match &self.place {
-            StoreLocation::Folder(folder) => folder.reader(hash, length),
-            StoreLocation::Bucket(blobs) => blobs.reader(hash, length),
-        }
+        self.files().reader(hash, length)
     }
 
     /// Lists the keys of all blobs, sorted.
     pub fn list(&self) -> Result<Vec<ContentHash>, StoreError> {
-        match &self.place {
-            StoreLocation::Folder(folder) => folder.list(),
-            StoreLocation::Bucket(blobs) => blobs.list(),
-        }
+        self.files().list()
     }
 
     /// Lists the keys of all blobs with their lengths in bytes, sorted by key.
@@ -297,7 +297,7 @@ impl BlobStore {
     pub fn list_with_sizes(&self) -> Result<Vec<(ContentHash, u64)>, StoreError> {
         match &self.place {
             StoreLocation::Folder(folder) => folder.sizes(),
-            StoreLocation::Bucket(blobs) => blobs.sizes(),
+            StoreLocation::Bucket(blobs) => blobs.bucket.sizes(originals::FOLDER),
         }
     }
 
@@ -316,17 +316,14 @@ impl BlobStore {
     /// Returns whether the store contains no blob.
     pub fn is_empty(&self) -> Result<bool, StoreError> {
         match &self.place {
-            StoreLocation::Folder(folder) => Ok(folder.list()?.is_empty()),
-            StoreLocation::Bucket(blobs) => blobs.is_empty(),
+            StoreLocation::Folder(_) => Ok(self.list()?.is_empty()),
+            StoreLocation::Bucket(blobs) => blobs.bucket.is_empty(originals::FOLDER),
         }
     }
 
     /// Returns the age of a blob; `None` if it does not exist.
     pub fn age(&self, hash: ContentHash) -> Result<Option<Duration>, StoreError> {
-        match &self.place {
-            StoreLocation::Folder(folder) => folder.age(hash),
-            StoreLocation::Bucket(blobs) => blobs.age(hash),
-        }
+        self.files().age(hash)
     }
 
     /// Copies a blob of `length` bytes from a different store, unless one of this length exists, and verifies
@@ -341,10 +338,12 @@ impl BlobStore {
         length: u64,
     ) -> Result<CopyOutcome, StoreError> {
         self.check_owner()?;
-        match &self.place {
-            StoreLocation::Folder(folder) => folder.copy_from(from, hash, length),
-            StoreLocation::Bucket(blobs) => blobs.copy_from(from, hash, length),
+        // The existing blob is not read, so a second run of a backup or migration costs little. `replace`
+        // handles blobs with wrong bytes.
+        if self.files().length(hash)? == Some(length) {
+            return Ok(CopyOutcome::AlreadyPresent);
         }
+        self.replace_unchecked(from, hash, length)
     }
 
     /// Copies a blob from a different store even if one exists, to repair it. The existing blob is replaced
@@ -356,9 +355,23 @@ impl BlobStore {
         length: u64,
     ) -> Result<CopyOutcome, StoreError> {
         self.check_owner()?;
+        self.replace_unchecked(from, hash, length)
+    }
+
+    /// Replaces a blob in this store, whose mark has been checked.
+    fn replace_unchecked(
+        &self,
+        from: &Self,
+        hash: ContentHash,
+        length: u64,
+    ) -> Result<CopyOutcome, StoreError> {
+        let reader = match from.reader(hash, length) {
+            Ok(reader) => reader,
+            Err(error) => return error.refusal().map(CopyOutcome::Refused),
+        };
         match &self.place {
-            StoreLocation::Folder(folder) => folder.replace(from, hash, length),
-            StoreLocation::Bucket(blobs) => blobs.replace(from, hash, length),
+            StoreLocation::Folder(folder) => folder.replace(&reader, hash),
+            StoreLocation::Bucket(blobs) => blobs.replace(&reader, hash),
         }
     }
 
@@ -367,7 +380,7 @@ impl BlobStore {
     pub fn invalidate(&self, hash: ContentHash) {
         match &self.place {
             StoreLocation::Folder(_) => {}
-            StoreLocation::Bucket(blobs) => blobs.invalidate(hash),
+            StoreLocation::Bucket(blobs) => blobs.bucket.invalidate(&blobs.key(hash)),
         }
     }
 
@@ -381,12 +394,7 @@ impl BlobStore {
     pub fn checksum(&self, hash: ContentHash, length: u64) -> Result<ContentHash, StoreError> {
         // The cached head of an object would hide that it was replaced.
         self.invalidate(hash);
-        let reader = self.reader(hash, length)?;
-        let mut found = ContentHash::hasher();
-        for range in reader.pieces() {
-            found.update(&reader.read(range)?);
-        }
-        Ok(found.finish())
+        self.reader(hash, length)?.checksum()
     }
 
     /// Flushes the names of all blobs to disk.
@@ -401,10 +409,7 @@ impl BlobStore {
     /// Removes a blob. In the archive's own store, this needs coordination with all ingests, because they
     /// rely on the existence of blobs that they find.
     pub fn remove(&self, hash: ContentHash) -> Result<(), StoreError> {
-        match &self.place {
-            StoreLocation::Folder(folder) => folder.remove(hash),
-            StoreLocation::Bucket(blobs) => blobs.remove(hash),
-        }
+        self.files().remove(hash)
     }
 }
 
@@ -493,6 +498,15 @@ impl BlobReader {
         }
     }
 
+    /// Computes the hash of the present bytes by reading them all.
+    fn checksum(&self) -> Result<ContentHash, StoreError> {
+        let mut found = ContentHash::hasher();
+        for range in self.pieces() {
+            found.update(&self.read(range)?);
+        }
+        Ok(found.finish())
+    }
+
     fn read_file(&self, file: &std::fs::File, range: &Range<u64>) -> Result<Vec<u8>, StoreError> {
         use std::io::Read;
         let length = usize::try_from(range.end.saturating_sub(range.start))
@@ -512,13 +526,6 @@ impl BlobReader {
     fn io_error(&self, cause: io::Error) -> StoreError {
         StoreError::Io { path: self.hash.to_string(), cause }
     }
-}
-
-/// Returns the part of `bytes` in `range`, which is shorter if `bytes` ends earlier.
-fn part<'a>(bytes: &'a [u8], range: &Range<u64>) -> &'a [u8] {
-    let start = usize::try_from(range.start).unwrap_or(usize::MAX).min(bytes.len());
-    let end = usize::try_from(range.end).unwrap_or(usize::MAX).min(bytes.len());
-    &bytes[start..end.max(start)]
 }
 
 /// Reads a file at its own position, so that threads can share the handle.

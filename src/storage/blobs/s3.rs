@@ -9,11 +9,11 @@ use std::{
     future::Future,
     io,
     path::PathBuf,
-    pin::Pin,
     sync::{Arc, atomic::AtomicUsize},
     time::Duration,
 };
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use object_store::{
     BackoffConfig, ObjectStore, RetryConfig,
@@ -35,6 +35,7 @@ use super::{
     credentials::CredentialSource,
     endpoints::FailoverStore,
 };
+use crate::runtime::error::chain;
 use crate::runtime::limits;
 use crate::runtime::telemetry;
 use model::shorten;
@@ -331,18 +332,6 @@ pub(super) fn is_too_short(error: &object_store::Error) -> bool {
     code(&text).as_deref() == Some("InvalidRange") || text.contains(" 416 ")
 }
 
-/// Formats an error with its causes.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
-}
-
 fn element(text: &str, name: &str) -> Option<String> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     Some(rest.split_once("</")?.0.to_owned())
@@ -469,8 +458,12 @@ impl BucketConnector {
         *answer.headers_mut() = std::mem::take(response.headers_mut());
         Ok((answer, body))
     }
+}
 
-    async fn count(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+#[async_trait]
+impl HttpService for BucketConnector {
+    /// Sends a request, and reports its outcome to the circuit breaker and the metrics.
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let method = match request.method().as_str() {
             "GET" => "get",
             "HEAD" => "head",
@@ -521,19 +514,6 @@ fn outcome(status: u16) -> &'static str {
 fn is_failure(method: &str, status: u16) -> bool {
     let reads = matches!(method, "get" | "head");
     matches!(status, 429 | 500..) || (reads && matches!(status, 401 | 403))
-}
-
-impl HttpService for BucketConnector {
-    fn call<'service, 'future>(
-        &'service self,
-        request: HttpRequest,
-    ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'future>>
-    where
-        'service: 'future,
-        Self: 'future,
-    {
-        Box::pin(self.count(request))
-    }
 }
 
 #[cfg(test)]

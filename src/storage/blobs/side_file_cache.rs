@@ -40,7 +40,7 @@ impl SideFileCache {
 
     pub(super) fn invalidate(&self, hash: ContentHash) {
         // A copy that cannot be removed is read again. The reader's checks detect damage.
-        drop(self.files.remove(DerivedKind::Index, hash));
+        drop(self.files.of_kind(DerivedKind::Index).remove(hash));
     }
 
     pub(super) fn insert(&self, hash: ContentHash, bytes: &[u8]) {

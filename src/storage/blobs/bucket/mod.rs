@@ -215,7 +215,7 @@ impl Bucket {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    pub(super) fn key(&self, folder: &'static str, hash: ContentHash) -> Path {
+    pub(super) fn key(&self, folder: &str, hash: ContentHash) -> Path {
         let name = hash.to_string();
         self.inner.prefix.clone().join(folder).join(&name[..2]).join(&name[2..])
     }
@@ -372,7 +372,7 @@ impl Bucket {
     }
 
     /// Returns whether a folder contains no object.
-    pub(super) fn is_empty(&self, folder: &'static str) -> Result<bool, StoreError> {
+    pub(super) fn is_empty(&self, folder: &str) -> Result<bool, StoreError> {
         let key = self.inner.prefix.clone().join(folder);
         let objects = self.objects();
         let prefix = key.clone();
@@ -581,15 +581,12 @@ impl Bucket {
     }
 
     /// Lists the hashes that have an object in `folder`, sorted.
-    pub(super) fn list(&self, folder: &'static str) -> Result<Vec<ContentHash>, StoreError> {
+    pub(super) fn list(&self, folder: &str) -> Result<Vec<ContentHash>, StoreError> {
         Ok(self.sizes(folder)?.into_iter().map(|(hash, _)| hash).collect())
     }
 
     /// Lists the hashes that have an object in `folder` with the length of each in bytes, sorted.
-    pub(super) fn sizes(
-        &self,
-        folder: &'static str,
-    ) -> Result<Vec<(ContentHash, u64)>, StoreError> {
+    pub(super) fn sizes(&self, folder: &str) -> Result<Vec<(ContentHash, u64)>, StoreError> {
         let objects = self.objects();
         let within = self.inner.prefix.clone().join(folder);
         let key = within.clone();
