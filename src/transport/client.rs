@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use reqwest::{Client, Response, Url, redirect::Policy};
 
+use crate::runtime::error::chain;
 use crate::transport::{
     conversation::{TransportTimeouts, host_and_port},
     error::{SendFault, SendRefusal},
@@ -12,7 +13,7 @@ use crate::transport::{
 };
 
 /// Bytes of an HTTP response of an external system that are read.
-const TRANSPORT_ANSWER_BYTES_MAX: usize = 256 * 1024;
+pub(super) const TRANSPORT_ANSWER_BYTES_MAX: usize = 256 * 1024;
 
 /// Builds a client that trusts the public certificate authorities and `authority`.
 ///
@@ -36,14 +37,17 @@ pub(super) fn client(
     built.map_err(|error| SendRefusal::Certificate(error.without_url().to_string()).into())
 }
 
-/// Reads the body of a response, truncated at the size limit.
-pub(super) async fn body(response: &mut Response) -> Result<Bytes, reqwest::Error> {
+/// Reads the body of a response, truncated at `bytes_max` bytes.
+pub(super) async fn body(
+    response: &mut Response,
+    bytes_max: usize,
+) -> Result<Bytes, reqwest::Error> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {
-        let room = TRANSPORT_ANSWER_BYTES_MAX - body.len();
+        let room = bytes_max - body.len();
         body.extend_from_slice(&chunk[..chunk.len().min(room)]);
         // The rest stays unread: dropping the response closes the connection.
-        if body.len() == TRANSPORT_ANSWER_BYTES_MAX {
+        if body.len() == bytes_max {
             break;
         }
     }
@@ -62,21 +66,9 @@ impl From<reqwest::Error> for SendFault {
         let error = error.without_url();
         match Self::of_chain(&error) {
             Some(fault) => fault,
-            None => Self::Network(std::io::Error::other(describe(&error))),
+            None => Self::Network(std::io::Error::other(chain(&error))),
         }
     }
-}
-
-/// Formats an error with its causes.
-pub(super) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
 }
 
 /// Parses the URL in the setting `name`. Its scheme is `https`, or also `http` if `plain` is true. It has no user

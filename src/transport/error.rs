@@ -5,7 +5,7 @@ use std::{error::Error as StdError, fmt, io, time::Duration};
 use thiserror::Error;
 
 use crate::runtime::limits;
-use model::shorten;
+use crate::transport::line::one_line;
 
 /// The step of a send that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,45 +176,24 @@ impl SendFault {
     }
 
     /// Removes secrets from texts that a remote system sent.
-    fn redacted(self, secrets: &[&str]) -> Self {
-        match self {
-            Self::Certificate(text) => Self::Certificate(clean(&text, secrets)),
-            Self::Tls(text) => Self::Tls(clean(&text, secrets)),
-            Self::Credentials(text) => Self::Credentials(clean(&text, secrets)),
-            Self::Protocol(text) => Self::Protocol(clean(&text, secrets)),
-            Self::Answer { code, server_message, temporary } => {
-                let server_message = clean(&server_message, secrets);
-                Self::Answer { code, server_message, temporary }
-            }
-            Self::Network(_)
-            | Self::TimedOut(_)
-            | Self::HostKey { .. }
-            | Self::Content { .. }
-            | Self::Length { .. }
-            | Self::Local(_)
-            | Self::Refused(_) => self,
+    fn redacted(mut self, secrets: &[&str]) -> Self {
+        if let Self::Certificate(text)
+        | Self::Tls(text)
+        | Self::Credentials(text)
+        | Self::Protocol(text)
+        | Self::Answer { server_message: text, .. } = &mut self
+        {
+            *text = clean(text, secrets);
         }
+        self
     }
 
     /// Converts a permanent error of a login step to refused credentials.
     pub(super) fn of_login(self) -> Self {
-        match self {
-            Self::Answer { server_message, temporary: false, .. } => {
-                Self::Credentials(server_message)
-            }
-            other @ (Self::Answer { .. }
-            | Self::Network(_)
-            | Self::TimedOut(_)
-            | Self::Certificate(_)
-            | Self::Tls(_)
-            | Self::HostKey { .. }
-            | Self::Credentials(_)
-            | Self::Protocol(_)
-            | Self::Content { .. }
-            | Self::Length { .. }
-            | Self::Local(_)
-            | Self::Refused(_)) => other,
+        if let Self::Answer { server_message, temporary: false, .. } = self {
+            return Self::Credentials(server_message);
         }
+        self
     }
 
     /// Classifies a TLS error text: untrusted certificates are permanent, other errors temporary.
@@ -235,18 +214,16 @@ impl SendFault {
             if let Some(refusal) = cause.downcast_ref::<SendRefusal>() {
                 return Some(refusal.clone().into());
             }
-            // `io::Error::source` skips the error that it wraps, so `get_ref` reads that error.
-            if let Some(io) = cause.downcast_ref::<io::Error>()
-                && let Some(inner) = io.get_ref()
-                && let Some(found) = Self::of_chain(inner)
-            {
-                return Some(found);
-            }
-            if let Some(io) = cause.downcast_ref::<io::Error>()
-                && io.get_ref().is_none()
-            {
-                // Rebuilt, because an error cannot be moved or cloned out of the chain.
-                return Some(Self::Network(io::Error::new(io.kind(), io.to_string())));
+            if let Some(io) = cause.downcast_ref::<io::Error>() {
+                // `io::Error::source` skips the error that it wraps, so `get_ref` reads that error.
+                let found = match io.get_ref() {
+                    Some(inner) => Self::of_chain(inner),
+                    // Rebuilt, because an error cannot be moved or cloned out of the chain.
+                    None => Some(Self::Network(io::Error::new(io.kind(), io.to_string()))),
+                };
+                if found.is_some() {
+                    return found;
+                }
             }
             next = cause.source();
         }
@@ -273,11 +250,7 @@ pub(super) fn clean(text: &str, secrets: &[&str]) -> String {
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
         text = text.replace(secret, "***");
     }
-    let words: Vec<&str> = text
-        .split(|c: char| c.is_control() || c.is_whitespace())
-        .filter(|w| !w.is_empty())
-        .collect();
-    shorten(&words.join(" "), limits::TRANSPORT_ERROR_CHARS_MAX)
+    one_line(&text, limits::TRANSPORT_ERROR_CHARS_MAX)
 }
 
 /// A failed attempt to send.
@@ -302,12 +275,6 @@ impl SendError {
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         self.fault.is_temporary()
-    }
-
-    /// Returns the step that failed.
-    #[must_use]
-    pub fn step(&self) -> SendStep {
-        self.step
     }
 
     /// Returns the cause of the failure.

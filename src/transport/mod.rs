@@ -14,6 +14,7 @@ mod email;
 mod error;
 mod file;
 mod ftp;
+mod line;
 mod mail;
 pub mod mail_templates;
 mod mailer;
@@ -36,7 +37,7 @@ pub use self::{
     error::{SendError, SendFault, SendRefusal, SendStep},
     file::{Content, NameError, OutgoingFile},
     mail::{Attachment, InlineImage, Introduction, Mail, MailAddress, SentMark},
-    mailer::{MailSettings, MailTransport, Mailer, SmtpSecurity, SmtpServer},
+    mailer::{MailSettings, MailTransport, Mailer, SmtpServer},
     purge::{CachePurger, PurgeError, PurgeResult},
     settings::TransportSecret,
     tls::CustomAuthority,

@@ -151,9 +151,9 @@ impl SftpTarget {
         conversation.await_answer(SendStep::LogIn, self.log_in(&mut ssh)).await?;
         let session =
             conversation.await_answer(SendStep::Folder, open_sftp(&ssh, timeouts)).await?;
-        let mut folder = RemoteFolder::open(&conversation, session, &self.path).await?;
+        let folder = RemoteFolder::open(&conversation, session, &self.path).await?;
         for file in files {
-            folder.upload(file, &format!(".{}.{id}.part", file.name())).await?;
+            folder.upload(file, &format!(".{}.{id}.part", file.name)).await?;
         }
         // All files have arrived, so a failed disconnect is not an error.
         let disconnected = ssh.disconnect(russh::Disconnect::ByApplication, "", "en");

@@ -1,6 +1,6 @@
 //! The certificate authorities that are trusted for remote systems.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, fs, path::Path, sync::Arc};
 
 use rustls::{
     ClientConfig, RootCertStore,
@@ -8,6 +8,7 @@ use rustls::{
     pki_types::{CertificateDer, pem::PemObject},
 };
 
+use crate::runtime::limits::CERTIFICATES_BYTES_MAX;
 use crate::transport::{
     error::{SendFault, SendRefusal},
     settings::{FieldProblem, SettingsReader, invalid_setting},
@@ -34,6 +35,29 @@ impl CustomAuthority {
             certificates.iter().all(|certificate| roots.add(certificate.clone()).is_ok());
         let usable = all_valid && !certificates.is_empty();
         usable.then(|| Self { certificates, pem: pem.to_owned() })
+    }
+
+    /// Reads certificates in PEM from a file; no certificates if `path` is empty. Blocks.
+    ///
+    /// Fails with the reason, which begins with the path.
+    pub fn read_file(path: &Path) -> Result<Self, String> {
+        if path.as_os_str().is_empty() {
+            return Ok(Self::default());
+        }
+        let shown = path.display();
+        let metadata = fs::metadata(path);
+        let metadata = metadata.map_err(|cause| format!("{shown} cannot be read: {cause}"))?;
+        // A wrong path must neither block, like a pipe, nor fill the memory.
+        if !metadata.is_file() {
+            return Err(format!("{shown} is not a file"));
+        }
+        if metadata.len() > CERTIFICATES_BYTES_MAX {
+            return Err(format!("{shown} has more than {CERTIFICATES_BYTES_MAX} bytes"));
+        }
+        let pem = fs::read(path).map_err(|cause| format!("{shown} cannot be read: {cause}"))?;
+        // Bytes that are not UTF-8 are no certificate either.
+        Self::parse(&String::from_utf8_lossy(&pem))
+            .ok_or_else(|| format!("{shown} holds no certificates in PEM"))
     }
 
     pub(super) fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {

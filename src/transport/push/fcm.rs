@@ -16,11 +16,12 @@ use tokio::sync::Semaphore;
 use super::{
     PushMessage,
     apns::secret,
-    client::{self, PushReply, host_and_port_of},
+    client::{self, PushReply},
     error::PushError,
     payload::{FittedTexts, data, fit_payload},
 };
 use crate::runtime::limits;
+use crate::transport::client::host_and_port_of;
 
 /// Validity of our assertion for an access token: Google accepts an hour at most.
 const FCM_ASSERTION: std::time::Duration = std::time::Duration::from_secs(3600);
