@@ -216,7 +216,7 @@ impl Auth {
         }
         let mut keys = subject.keys();
         // One read loads the counters of both subjects: only the user shows whether the cookie is valid.
-        keys.extend(cookie.map(|cookie| device_key(cookie.device())));
+        keys.extend(cookie.map(|cookie| device_key(cookie.device)));
         let name = request.user_name.to_owned();
         let (found, failures) = self
             .inner
@@ -233,7 +233,7 @@ impl Auth {
         if let Some(cookie) = cookie
             && self.is_device_of(&cookie, &candidate, now).await?
         {
-            candidate.subject = ThrottleSubject::of_device(cookie.device(), request.address);
+            candidate.subject = ThrottleSubject::of_device(cookie.device, request.address);
         }
         Ok(candidate)
     }
@@ -385,7 +385,7 @@ impl Auth {
     #[must_use]
     pub fn device_hash(cookie: &str) -> Option<ContentHash> {
         let cookie = DeviceCookie::parse(cookie)?;
-        Some(ContentHash::new(&cookie.device().0))
+        Some(ContentHash::new(&cookie.device.0))
     }
 
     async fn device_key(&self) -> Result<&DeviceKey> {

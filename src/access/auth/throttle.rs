@@ -131,38 +131,18 @@ type Counts = HashMap<ContentHash, FailureCount>;
 /// Counters of failed logins, each in a window that begins with the first failure.
 pub(super) struct LoginThrottle {
     counts: Mutex<Counts>,
-    limits: HotSwap<ThrottleLimits>,
+    limits: HotSwap<HashLimits>,
     /// Number of failures that were written to the database.
     written: AtomicU32,
 }
 
-/// Limits of failures, and the window in which they are counted.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ThrottleLimits {
-    pub(super) per_user: u32,
-    pub(super) per_user_total: u32,
-    pub(super) per_address: u32,
-    pub(super) window: Duration,
-}
-
-impl From<HashLimits> for ThrottleLimits {
-    fn from(limits: HashLimits) -> Self {
-        Self {
-            per_user: limits.failures_per_user,
-            per_user_total: limits.failures_per_user_total,
-            per_address: limits.failures_per_address,
-            window: limits.window,
-        }
-    }
-}
-
 impl LoginThrottle {
-    pub(super) fn new(limits: ThrottleLimits) -> Self {
+    pub(super) fn new(limits: HashLimits) -> Self {
         Self { counts: Mutex::default(), limits: HotSwap::new(limits), written: AtomicU32::new(0) }
     }
 
     /// Applies new limits from now on; existing counters are retained.
-    pub(super) fn set_limits(&self, limits: ThrottleLimits) {
+    pub(super) fn set_limits(&self, limits: HashLimits) {
         self.limits.set(limits);
     }
 
@@ -265,14 +245,14 @@ impl LoginThrottle {
             has_failed |= *rule == ThrottleRule::LockByUser;
             match rule {
                 // The longest lock counts, since a retry before its end would be refused again.
-                ThrottleRule::LockByUser if failures >= limits.per_user => {
+                ThrottleRule::LockByUser if failures >= limits.failures_per_user => {
                     locked = locked.max(Some(wait_s));
                 }
-                ThrottleRule::LockByAddress if failures >= limits.per_address => {
+                ThrottleRule::LockByAddress if failures >= limits.failures_per_address => {
                     locked = locked.max(Some(wait_s));
                 }
-                ThrottleRule::Pace if failures >= limits.per_user_total => {
-                    paced = Some((*key, failures - limits.per_user_total));
+                ThrottleRule::Pace if failures >= limits.failures_per_user_total => {
+                    paced = Some((*key, failures - limits.failures_per_user_total));
                 }
                 ThrottleRule::LockByUser
                 | ThrottleRule::LockByAddress
@@ -366,7 +346,17 @@ mod tests {
 
     fn limits(per_user: u32, per_user_total: u32, per_address: u32) -> LoginThrottle {
         let window = Duration::from_secs(60);
-        LoginThrottle::new(ThrottleLimits { per_user, per_user_total, per_address, window })
+        LoginThrottle::new(HashLimits {
+            memory_kib: 8,
+            iterations: 1,
+            workers: 1,
+            queue: 8,
+            queue_per_address: 8,
+            failures_per_user: per_user,
+            failures_per_user_total: per_user_total,
+            failures_per_address: per_address,
+            window,
+        })
     }
 
     fn fail(throttle: &LoginThrottle, subject: &ThrottleSubject, second: i64) -> ThrottleDecision {
