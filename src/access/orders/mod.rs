@@ -122,19 +122,10 @@ impl Orders {
         agr: Option<AgreementId>,
         now: Timestamp,
     ) -> Result<CoverageDecision> {
-        if principal.method() == AuthMethod::Operator {
+        let Some(covering) = self.payers(principal, item, agr, now).await? else {
             return Ok(CoverageDecision::Delivers);
-        }
-        let covering = match covering(principal, item, agr, now) {
-            Ok(covering) => covering,
-            // An order still delivers an item that no agreement covers any more (contract purchases-4).
-            Err(refused) => {
-                let is_owned = self.is_owned(principal, item, agr, now).await?;
-                return if is_owned { Ok(CoverageDecision::Delivers) } else { Err(refused) };
-            }
         };
-        let subscribed = covering.first().is_some_and(is_subscription);
-        if subscribed || self.is_bought(&covering, item.key, now) {
+        if covering.first().is_some_and(is_subscription) {
             return Ok(CoverageDecision::Delivers);
         }
         let request = PurchaseRequest::new(principal, item, &covering, agr, now);
@@ -170,19 +161,7 @@ impl Orders {
         agr: Option<AgreementId>,
         now: Timestamp,
     ) -> Result<()> {
-        if principal.method() == AuthMethod::Operator {
-            return Ok(());
-        }
-        let covering = match covering(principal, item, agr, now) {
-            Ok(covering) => covering,
-            Err(refused) => {
-                let is_owned = self.is_owned(principal, item, agr, now).await?;
-                return if is_owned { Ok(()) } else { Err(refused) };
-            }
-        };
-        if self.is_bought(&covering, item.key, now) {
-            return Ok(());
-        }
+        let Some(covering) = self.payers(principal, item, agr, now).await? else { return Ok(()) };
         let request = PurchaseRequest::new(principal, item, &covering, agr, now);
         let preview_request = Arc::clone(&request);
         // A read does not acquire the write lock, and an earlier order makes the write unnecessary.
@@ -200,6 +179,30 @@ impl Orders {
             self.write(move |tx| record_request.record(tx)).await.map_err(recording_error)?
         };
         self.cache_and_decide(&request, &outcome)?.require_delivery()
+    }
+
+    /// Returns the agreements that cover `item`, under which a purchase may have to be recorded. Returns `None` if
+    /// the item is delivered without a purchase: under an earlier order, or to the operator, who is no customer.
+    async fn payers<'a>(
+        &self,
+        principal: &'a Principal,
+        item: ItemFacts<'_>,
+        agr: Option<AgreementId>,
+        now: Timestamp,
+    ) -> Result<Option<Vec<&'a Agreement>>> {
+        if principal.method() == AuthMethod::Operator {
+            return Ok(None);
+        }
+        let covering = match covering(principal, item, agr, now) {
+            Ok(covering) => covering,
+            // An order still delivers an item that no agreement covers any more (contract purchases-4).
+            Err(refused) => {
+                let is_owned = self.is_owned(principal, item, agr, now).await?;
+                return if is_owned { Ok(None) } else { Err(refused) };
+            }
+        };
+        let is_bought = self.is_bought(&covering, item.key, now);
+        Ok((!is_bought).then_some(covering))
     }
 
     async fn write<T, F>(&self, write: F) -> Result<T, DbError>

@@ -41,10 +41,8 @@ impl PurchaseQuote {
     /// nothing now.
     #[must_use]
     pub fn payer(&self) -> Option<AgreementId> {
-        match self {
-            Self::Buys(agreement) => Some(*agreement),
-            Self::Bought { .. } | Self::Order { .. } | Self::Refused(_) => None,
-        }
+        let Self::Buys(agreement) = self else { return None };
+        Some(*agreement)
     }
 
     fn from_outcome(request: &PurchaseRequest, outcome: PurchaseOutcome) -> Self {

@@ -224,7 +224,8 @@ impl ReportTransaction {
                 message,
             )));
         }
-        if self.report.approve && !self.may_approve(order.agreement.approver) {
+        let needs_admin = matches!(order.agreement.approver, Approver::Admin);
+        if self.report.approve && needs_admin && !self.is_admin {
             let message =
                 "Only administrators of the organization approve orders of this agreement";
             let refused = self
@@ -251,13 +252,6 @@ impl ReportTransaction {
         tx.report_order(id, &reported)?;
         tx.write_audit(&self.event.clone().with_detail(detail))?;
         Ok(tx.as_read().find_order(id)?.ok_or_else(|| missing(id)))
-    }
-
-    fn may_approve(&self, approver: Approver) -> bool {
-        match approver {
-            Approver::Owner => true,
-            Approver::Admin => self.is_admin,
-        }
     }
 
     /// Returns the licence of the report, which must be in the item's pricelist; `None` if nothing is
