@@ -39,10 +39,8 @@ pub(super) enum CachedVerdict {
 
 impl CachedVerdict {
     pub(super) fn decision_counted(&self) -> Option<ThrottleDecision> {
-        match self {
-            Self::Nothing | Self::Right => None,
-            Self::Wrong(decision) => Some(*decision),
-        }
+        let Self::Wrong(decision) = self else { return None };
+        Some(*decision)
     }
 }
 

@@ -36,7 +36,7 @@ use crate::runtime::limits::{
     DEVICES_PER_USER_MAX, OUTBOX_PER_USER_MAX, USER_REQUESTS_MAX, USER_REQUESTS_WINDOW_S,
 };
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
-use crate::storage::database::{Db, NewMessage, UserRequestLimits};
+use crate::storage::database::{Db, DbError, NewMessage, UserRequestLimits, WriteTx};
 use api::organization::{UserCreate, UserUpdate};
 use api::user::PROFILE_BYTES_MAX;
 use model::account::{
@@ -80,6 +80,24 @@ impl Users {
 
     fn db(&self) -> &Db {
         self.auth.db()
+    }
+
+    /// Runs `end` in a transaction that records `event` if something ended. Otherwise fails with
+    /// [`ErrorKind::NotFound`] and records nothing: what belongs to a different user is not found.
+    async fn end_and_record(
+        &self,
+        event: AuditEvent,
+        not_found: String,
+        end: impl FnOnce(&WriteTx<'_>) -> Result<bool, DbError> + Send + 'static,
+    ) -> Result<()> {
+        let ending = self.auth.write(move |tx| {
+            let is_ended = end(tx)?;
+            if is_ended {
+                tx.write_audit(&event)?;
+            }
+            Ok(is_ended)
+        });
+        if ending.await? { Ok(()) } else { Err(Error::new(ErrorKind::NotFound, not_found)) }
     }
 
     /// Returns the caller's agreements that are in force at `now`, for `GET /user/v1/agreement`.
@@ -328,7 +346,10 @@ impl Administration<'_> {
 
     fn refusal(&self, refused: UserRefusal, now: Timestamp) -> Error {
         match refused {
-            UserRefusal::NameTaken => name_taken(),
+            UserRefusal::NameTaken => {
+                let message = "emailAddress is already the user name of another user";
+                invalid_address("userName_in_use", message.to_owned())
+            }
             UserRefusal::TooMany => {
                 let message = format!("The organization has {ORGANIZATION_USERS_MAX} users");
                 Error::new(ErrorKind::Conflict, message)
@@ -355,12 +376,7 @@ impl Administration<'_> {
                     details.map(|details| details.mail_domains.join(", ")).unwrap_or_default();
                 let message =
                     format!("emailAddress is not in a domain of the organization: {domains}");
-                Error::invalid_parts(vec![ErrorDetail {
-                    error_code: "mailDomain_not_allowed".to_owned(),
-                    location: "body",
-                    message,
-                    path: "emailAddress".to_owned(),
-                }])
+                invalid_address("mailDomain_not_allowed", message)
             }
         }
     }
@@ -459,11 +475,11 @@ fn not_found() -> Error {
     Error::new(ErrorKind::NotFound, "The organization has no such user")
 }
 
-fn name_taken() -> Error {
+fn invalid_address(code: &str, message: String) -> Error {
     Error::invalid_parts(vec![ErrorDetail {
-        error_code: "userName_in_use".to_owned(),
+        error_code: code.to_owned(),
         location: "body",
-        message: "emailAddress is already the user name of another user".to_owned(),
+        message,
         path: "emailAddress".to_owned(),
     }])
 }

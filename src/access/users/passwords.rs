@@ -104,12 +104,6 @@ pub struct LinkPasswordReset<'a> {
     pub address: IpAddr,
 }
 
-/// The hash of a checked password.
-struct NewHash {
-    hash: String,
-    revokes_keys: bool,
-}
-
 /// A request for password mails: the name as entered, and the counters of the request.
 struct ResetRequest {
     text: String,
@@ -310,12 +304,12 @@ impl Users {
         let user = opened.account.user;
         let hashed = self.auth.hash_new_password(reset.password, &user, reset.address).await?;
         let hash = match hashed {
-            Ok(hash) => NewHash { hash, revokes_keys: reset.revokes_keys },
+            Ok(hash) => hash,
             Err(flaw) => return Ok(PasswordOutcome::Flawed(flaw)),
         };
         let id = opened.link.id;
         let kind = opened.link.kind;
-        let events = PasswordEvents::new(&user, kind.as_str());
+        let events = PasswordEvents::new(&user, kind.as_str(), reset.revokes_keys);
         let change = self.auth.write(move |tx| {
             // Hashing took time: the link may have been used, or its user deactivated, in the
             // meantime.
@@ -356,10 +350,10 @@ impl Users {
         let user = account.user.clone();
         let hashed = self.auth.hash_new_password(change.new, &user, change.address).await?;
         let hash = match hashed {
-            Ok(hash) => NewHash { hash, revokes_keys: change.revokes_keys },
+            Ok(hash) => hash,
             Err(flaw) => return Ok(PasswordOutcome::Flawed(flaw)),
         };
-        let events = PasswordEvents::new(&user, "own");
+        let events = PasswordEvents::new(&user, "own", change.revokes_keys);
         let replacement = self.auth.write(move |tx| {
             if !login.is_still_valid(&tx.as_read())? {
                 return Ok(PasswordOutcome::Wrong);
@@ -375,14 +369,15 @@ impl Users {
 /// The audit events of a new password.
 struct PasswordEvents {
     changed: AuditEvent,
-    revoked: AuditEvent,
+    /// The event for each key of the user; `None` if the keys stay valid.
+    revoked: Option<AuditEvent>,
 }
 
 impl PasswordEvents {
-    fn new(user: &User, method: &str) -> Self {
+    fn new(user: &User, method: &str, revokes_keys: bool) -> Self {
         let changed =
             audit::event(AuditAction::PasswordChanged).with_object(ObjectKind::User, user.id);
-        let revoked = audit::event(AuditAction::KeyRevoked).by_user(user);
+        let revoked = revokes_keys.then(|| audit::event(AuditAction::KeyRevoked).by_user(user));
         Self { changed: changed.by_user(user).with_detail(method), revoked }
     }
 }
@@ -390,17 +385,17 @@ impl PasswordEvents {
 fn store_new_hash(
     tx: &WriteTx<'_>,
     user: &User,
-    new: &NewHash,
+    hash: &str,
     events: &PasswordEvents,
     now: Timestamp,
 ) -> Result<(), DbError> {
-    tx.set_user_password(&user.user_name, &new.hash, now)?;
+    tx.set_user_password(&user.user_name, hash, now)?;
     // Other links could change the password again later.
     tx.delete_password_links(user.id)?;
     tx.write_audit(&events.changed)?;
-    if new.revokes_keys {
+    if let Some(revoked) = &events.revoked {
         for key in tx.revoke_keys_of(user.id, now)? {
-            tx.write_audit(&events.revoked.clone().with_object(ObjectKind::Key, key))?;
+            tx.write_audit(&revoked.clone().with_object(ObjectKind::Key, key))?;
         }
     }
     Ok(())
@@ -462,17 +457,10 @@ impl Administration<'_> {
         self.load(id).await?;
         let event =
             audit::event(AuditAction::PasswordLinkWithdrawn).with_object(ObjectKind::User, id);
-        let withdrawal = self.users.auth.write(move |tx| {
-            let count = tx.delete_password_links(id)?;
-            if count > 0 {
-                tx.write_audit(&event)?;
-            }
-            Ok(count)
-        });
-        match withdrawal.await? {
-            0 => Err(Error::new(ErrorKind::NotFound, "The user has no link to revoke")),
-            _ => Ok(()),
-        }
+        let not_found = "The user has no link to revoke".to_owned();
+        self.users
+            .end_and_record(event, not_found, move |tx| Ok(tx.delete_password_links(id)? > 0))
+            .await
     }
 
     /// Fails for a user that may not log in with a password.

@@ -24,12 +24,6 @@ const CHANNEL_TEST_CONNECT: std::time::Duration = std::time::Duration::from_secs
 /// Timeout for one response in a channel test.
 const CHANNEL_TEST_ANSWER: std::time::Duration = std::time::Duration::from_secs(8);
 
-/// The files of a delivery, with introductions for the recipients of a mail.
-pub(super) struct MailedFiles {
-    pub(super) collected: CollectedFiles,
-    pub(super) introductions: Vec<Introduction>,
-}
-
 /// Sends files to the destinations of channels.
 #[derive(Clone, Debug)]
 pub struct ChannelSender {
@@ -66,16 +60,17 @@ impl ChannelSender {
         self.transports.mailer()
     }
 
-    /// Sends the files of `mailed` to the destination of `channel`.
+    /// Sends the files of a delivery to the destination of `channel`.
     pub(super) async fn send(
         &self,
         channel: &Channel,
         delivery: &Delivery,
         media: &Media,
-        mailed: MailedFiles,
+        collected: CollectedFiles,
+        introductions: Vec<Introduction>,
     ) -> Result<(), AttemptFailure> {
         let destination = self.destination(channel).await?;
-        let MailedFiles { collected: CollectedFiles { files, headline }, introductions } = mailed;
+        let CollectedFiles { files, headline } = collected;
         let files = files
             .into_iter()
             .map(|collected| file(media, collected))
@@ -88,15 +83,9 @@ impl ChannelSender {
             introductions,
             clock: clock::now,
         };
-        let sent = self.transports.send(&destination, &parcel, &files).await;
-        sent.map_err(|error| AttemptFailure {
-            text: error.to_string(),
-            temporary: error.is_temporary(),
-        })
+        Ok(self.transports.send(&destination, &parcel, &files).await?)
     }
-}
 
-impl ChannelSender {
     /// Sends a self-describing test file to the destination of `channel`. Returns the name of the file.
     pub(super) async fn probe(
         &self,
@@ -122,12 +111,8 @@ impl ChannelSender {
             introductions,
             clock: clock::now,
         };
-        let sent = self.probe_transports.send(&destination, &parcel, &[file]).await;
-        let sent = sent.map_err(|error| AttemptFailure {
-            text: error.to_string(),
-            temporary: error.is_temporary(),
-        });
-        sent.map(|()| TEST_FILE)
+        self.probe_transports.send(&destination, &parcel, &[file]).await?;
+        Ok(TEST_FILE)
     }
 
     /// Lists the recipients of the channel's mails; empty for a channel that sends no mail.
