@@ -208,7 +208,13 @@ impl SendFault {
         let mut next = Some(error);
         while let Some(cause) = next {
             if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
-                return Some(Self::of_rustls(tls));
+                let text = tls.to_string();
+                let is_certificate = matches!(tls, rustls::Error::InvalidCertificate(_));
+                return Some(if is_certificate {
+                    Self::Certificate(text)
+                } else {
+                    Self::Tls(text)
+                });
             }
             // Our own resolver refuses addresses from inside the HTTP client.
             if let Some(refusal) = cause.downcast_ref::<SendRefusal>() {
@@ -228,12 +234,6 @@ impl SendFault {
             next = cause.source();
         }
         None
-    }
-
-    fn of_rustls(error: &rustls::Error) -> Self {
-        let text = error.to_string();
-        let certificate = matches!(error, rustls::Error::InvalidCertificate(_));
-        if certificate { Self::Certificate(text) } else { Self::Tls(text) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Outgoing files, each with a portable name, a known length and streamed content.
 
-use std::{fmt, future::Future, io, pin::Pin, time::Duration};
+use std::{future::Future, io, pin::Pin, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
@@ -72,13 +72,6 @@ impl OutgoingFile {
     pub fn with_url(mut self, url: impl Into<String>) -> Self {
         self.url = Some(url.into());
         self
-    }
-}
-
-impl fmt::Debug for OutgoingFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, mime, size_bytes, .. } = self;
-        write!(f, "File {{ {name:?}, {mime:?}, {size_bytes} bytes }}")
     }
 }
 

@@ -57,12 +57,6 @@ pub struct PurgeResult {
     pub failed: Option<PurgeError>,
 }
 
-impl std::fmt::Debug for CachePurger {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Purger {} {}", self.method, self.name())
-    }
-}
-
 impl CachePurger {
     /// Creates one purger for each URL of the settings, in their order.
     ///

@@ -1,6 +1,6 @@
 //! Uploads files to a bucket of S3 or of a compatible service.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
@@ -274,18 +274,12 @@ fn error_code(body: &str) -> Option<&str> {
 }
 
 /// Makes the library use our HTTP client.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct PolicyConnector {
     client: reqwest::Client,
     policy: NetworkPolicy,
     last_refusal: LastRefusal,
     timeouts: TransportTimeouts,
-}
-
-impl fmt::Debug for PolicyConnector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Connector")
-    }
 }
 
 impl HttpConnector for PolicyConnector {

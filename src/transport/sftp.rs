@@ -267,15 +267,10 @@ fn private_key(
     }
     let read = decode_secret_key(key.reveal(), passphrase.map(TransportSecret::reveal));
     let key = read.map_err(|_| invalid_setting("privateKey", expected))?;
-    match key.algorithm() {
-        Algorithm::Ed25519 | Algorithm::Ecdsa { .. } => Ok(Arc::new(key)),
-        Algorithm::Dsa
-        | Algorithm::Rsa { .. }
-        | Algorithm::SkEcdsaSha2NistP256
-        | Algorithm::SkEd25519
-        | Algorithm::Other(_)
-        | _ => Err(invalid_setting("privateKey", "an Ed25519 or ECDSA key")),
+    if matches!(key.algorithm(), Algorithm::Ed25519 | Algorithm::Ecdsa { .. }) {
+        return Ok(Arc::new(key));
     }
+    Err(invalid_setting("privateKey", "an Ed25519 or ECDSA key"))
 }
 
 async fn open_sftp(

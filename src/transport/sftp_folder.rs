@@ -145,7 +145,7 @@ impl From<Error> for SendFault {
     fn from(error: Error) -> Self {
         match error {
             Error::Status(status) => Self::Answer {
-                code: code(status.status_code),
+                code: status.status_code as u32,
                 temporary: is_temporary(status.status_code),
                 server_message: status.error_message,
             },
@@ -158,31 +158,11 @@ impl From<Error> for SendFault {
     }
 }
 
-/// Returns the protocol's number of a status.
-fn code(status: StatusCode) -> u32 {
-    match status {
-        StatusCode::Ok => 0,
-        StatusCode::Eof => 1,
-        StatusCode::NoSuchFile => 2,
-        StatusCode::PermissionDenied => 3,
-        StatusCode::Failure => 4,
-        StatusCode::BadMessage => 5,
-        StatusCode::NoConnection => 6,
-        StatusCode::ConnectionLost => 7,
-        StatusCode::OpUnsupported => 8,
-    }
-}
-
 /// Returns whether a retry may succeed. `Failure` is temporary, because version 3 has no other status for a full
 /// disk.
 fn is_temporary(status: StatusCode) -> bool {
-    match status {
-        StatusCode::NoSuchFile | StatusCode::PermissionDenied | StatusCode::OpUnsupported => false,
-        StatusCode::Ok
-        | StatusCode::Eof
-        | StatusCode::Failure
-        | StatusCode::BadMessage
-        | StatusCode::NoConnection
-        | StatusCode::ConnectionLost => true,
-    }
+    !matches!(
+        status,
+        StatusCode::NoSuchFile | StatusCode::PermissionDenied | StatusCode::OpUnsupported
+    )
 }

@@ -61,7 +61,7 @@ pub use client::ClientAuthentication;
 pub use error::{AuthorizationError, OAuthErrorCode, TokenError};
 pub use grant::TokenSet;
 pub use parameters::{OAuthParameters, ParametersError};
-pub use request::{AuthorizationRequest, Prompt, PromptSet, ResponseType, parse as parse_request};
+pub use request::{AuthorizationRequest, Prompt, ResponseType, parse as parse_request};
 pub use rotation::SigningKeys;
 
 use crate::access::auth::{Auth, AuthenticatedLogin, RandomSecret};

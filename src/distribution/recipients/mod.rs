@@ -108,7 +108,8 @@ struct RecipientsInner {
     settings: HotSwap<RecipientSettings>,
 }
 
-/// A recipient to whom the sender must be introduced, or who must be asked for confirmation.
+/// A recipient of a mail, with a new token for the response. It is used if the sender must be introduced to the
+/// recipient, or the recipient be asked for confirmation.
 struct NewRecipient {
     to: MailAddress,
     token: RandomSecret,
@@ -119,12 +120,6 @@ impl NewRecipient {
     fn url(&self, site_url: &str) -> String {
         format!("{site_url}/mail/{}", self.token.reveal())
     }
-}
-
-/// A mail to be cleared, with its user and its recipients. Each recipient has a new token for the response.
-struct OutgoingMail<'a> {
-    user: &'a User,
-    to: Vec<(MailAddress, RandomSecret)>,
 }
 
 /// The decision of the clearance transaction.
@@ -158,14 +153,12 @@ impl Recipients {
         now: Timestamp,
     ) -> Result<MailClearance> {
         let settings = self.inner.settings.get();
-        let tokens = to.iter().map(|_| RandomSecret::new()).collect::<Result<Vec<_>>>()?;
         let account = Arc::clone(user.account());
         let rules = Arc::clone(&settings);
-        let to: Vec<(MailAddress, RandomSecret)> = to.iter().cloned().zip(tokens).collect();
-        let decision = self.inner.db.write(move |tx| {
-            let mail = OutgoingMail { user: &account.user, to };
-            decide(tx, mail, &rules, now)
-        });
+        let to =
+            to.iter().map(|to| Ok(NewRecipient { to: to.clone(), token: RandomSecret::new()? }));
+        let to = to.collect::<Result<Vec<_>>>()?;
+        let decision = self.inner.db.write(move |tx| decide(tx, &account.user, to, &rules, now));
         let sender = texts::sender(user.account());
         let site_name = settings.site_name.as_str();
         match decision.await? {
@@ -306,15 +299,15 @@ impl Recipients {
 /// Decides in one transaction, so that concurrent mails see each other's counts.
 fn decide(
     tx: &WriteTx<'_>,
-    mail: OutgoingMail<'_>,
+    user: &User,
+    to: Vec<NewRecipient>,
     settings: &RecipientSettings,
     now: Timestamp,
 ) -> Result<RecipientDecision, DbError> {
-    let OutgoingMail { user, to } = mail;
-    let mailboxes: Vec<String> = to.iter().map(|(to, _)| normal(to)).collect();
+    let mailboxes: Vec<String> = to.iter().map(|recipient| normal(&recipient.to)).collect();
     let mut fresh = Vec::new();
     let mut is_awaited = false;
-    for ((to, token), address) in to.into_iter().zip(&mailboxes) {
+    for (new, address) in to.into_iter().zip(&mailboxes) {
         // The user's own address needs neither an introduction nor a confirmation.
         if is_own(user, address) {
             continue;
@@ -338,7 +331,7 @@ fn decide(
             Some(asked_at) if now < after(asked_at, CONFIRM_RETRY_INTERVAL) => {
                 return Ok(RecipientDecision::Refused(confirmation_lapsed(address)));
             }
-            Some(_) | None => fresh.push((NewRecipient { to, token }, address.clone())),
+            Some(_) | None => fresh.push((new, address.clone())),
         }
     }
     // Comes before the count, because a mail that waits for a response must not use up the rate limit.

@@ -373,7 +373,7 @@ fn tidy(message: &str) -> String {
 }
 
 /// Makes the library use our connections.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct BucketConnector {
     client: Client,
     answer: Duration,
@@ -381,12 +381,6 @@ struct BucketConnector {
     /// True if other addresses may still answer. [`FailoverStore`] then reports to the breaker if no address
     /// does.
     is_one_of_many: bool,
-}
-
-impl fmt::Debug for BucketConnector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Connector")
-    }
 }
 
 impl HttpConnector for BucketConnector {
