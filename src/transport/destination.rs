@@ -85,14 +85,12 @@ impl Destination {
     }
 
     /// Returns the recipients of the channel's mails; empty for other methods.
-    #[must_use]
     pub fn recipients(&self) -> &[MailAddress] {
         let MethodSettings::Email(email) = &self.target else { return &[] };
         &email.to
     }
 
     /// Returns the transport method of the channel.
-    #[must_use]
     pub fn method(&self) -> ChannelMethod {
         self.method
     }

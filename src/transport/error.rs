@@ -278,7 +278,6 @@ impl SendError {
     }
 
     /// Returns the cause of the failure.
-    #[must_use]
     pub fn fault(&self) -> &SendFault {
         &self.fault
     }

@@ -45,7 +45,6 @@ impl MailAddress {
     }
 
     /// Returns the address without the display name, such as `desk@example.org`, in its original case.
-    #[must_use]
     pub fn mailbox(&self) -> String {
         self.0.email.to_string()
     }
@@ -80,7 +79,6 @@ impl SentMark {
     }
 
     /// Returns whether the mail was sent.
-    #[must_use]
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -68,13 +68,11 @@ pub struct Mailer {
 
 impl Mailer {
     /// Creates a mailer from its settings.
-    #[must_use]
     pub fn new(settings: MailSettings, timeouts: TransportTimeouts) -> Self {
         Self { settings, timeouts }
     }
 
     /// Returns the settings of the mailer.
-    #[must_use]
     pub fn settings(&self) -> &MailSettings {
         &self.settings
     }

@@ -71,7 +71,6 @@ pub struct ChannelTransports {
 impl ChannelTransports {
     /// Creates the transports. Channels of the method `directory` write below the folder `directory_root`; without
     /// it they fail.
-    #[must_use]
     pub fn new(
         directory_root: Option<PathBuf>,
         timeouts: TransportTimeouts,
@@ -81,7 +80,6 @@ impl ChannelTransports {
     }
 
     /// Returns the mailer, which is also used for other mails.
-    #[must_use]
     pub fn mailer(&self) -> &Mailer {
         &self.mailer
     }

@@ -116,7 +116,6 @@ impl CachePurger {
     }
 
     /// Returns a name for the URL, which is a hash because the URL may contain a token.
-    #[must_use]
     pub fn name(&self) -> String {
         ContentHash::new(self.url.as_bytes()).short()
     }

@@ -176,19 +176,16 @@ impl Auth {
     }
 
     /// Returns the window in which counters of failed logins are in force at `now`.
-    #[must_use]
     pub fn failure_window(&self, now: Timestamp) -> WindowStart {
         self.inner.throttle.window_start(now)
     }
 
     /// Returns the hasher for passwords.
-    #[must_use]
     pub fn hasher(&self) -> &Argon2Hasher {
         &self.inner.hasher
     }
 
     /// Returns the database that holds the accounts.
-    #[must_use]
     pub fn db(&self) -> &Db {
         &self.inner.db
     }
@@ -357,7 +354,6 @@ impl Auth {
 
     /// Returns the number of possible changes of signing keys; a reader with an older number reads the keys
     /// again.
-    #[must_use]
     pub fn signing_key_changes(&self) -> u64 {
         self.inner.signing_keys.load(Ordering::SeqCst)
     }

@@ -42,7 +42,6 @@ pub enum PasswordFlaw {
 
 impl PasswordFlaw {
     /// Returns the code of the flaw in responses.
-    #[must_use]
     pub fn code(self) -> &'static str {
         match self {
             Self::TooShort => "password_too_short",
@@ -53,7 +52,6 @@ impl PasswordFlaw {
     }
 
     /// Returns the message for the user, in English.
-    #[must_use]
     pub fn text(self) -> &'static str {
         match self {
             Self::TooShort => "The password needs at least 12 characters.",

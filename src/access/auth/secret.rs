@@ -45,13 +45,11 @@ impl RandomSecret {
     }
 
     /// Returns the hash that is stored. The secret is random, so a slow hash would add nothing.
-    #[must_use]
     pub fn hash(&self) -> ContentHash {
         ContentHash::new(self.0.as_bytes())
     }
 
     /// Returns the text for the owner of the secret.
-    #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -41,7 +41,6 @@ impl IdSigner {
     }
 
     /// Returns the token of an id: 43 characters of base64url.
-    #[must_use]
     pub fn token(&self, id: Uuid) -> String {
         let signature = hmac::sign(&self.0, id.as_bytes());
         let mut bytes = id.as_bytes().to_vec();

@@ -48,7 +48,6 @@ pub enum OAuthErrorCode {
 
 impl OAuthErrorCode {
     /// Returns an explanation of the error, and the remedy for the client.
-    #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
             Self::InvalidRequest => {
@@ -92,7 +91,6 @@ impl OAuthErrorCode {
     }
 
     /// Returns the value of `error`.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }

@@ -324,7 +324,6 @@ impl OAuth {
     }
 
     /// Returns the address to which the browser is redirected when `request` is refused.
-    #[must_use]
     pub fn refuse(
         &self,
         request: &AuthorizationRequest,
@@ -350,7 +349,6 @@ impl OAuth {
     }
 
     /// Returns the document at `/.well-known/openid-configuration`.
-    #[must_use]
     pub fn discovery(&self) -> Value {
         discovery::document(&self.inner.issuer)
     }

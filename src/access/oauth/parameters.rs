@@ -48,7 +48,6 @@ impl OAuthParameters {
     }
 
     /// Returns the first value of the parameter `name`. An empty value counts as absent (RFC 6749 §3.1).
-    #[must_use]
     pub fn find(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(own, _)| own == name)?;
         Some(value.as_str()).filter(|value| !value.is_empty())

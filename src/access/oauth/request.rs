@@ -66,7 +66,6 @@ pub enum ResponseType {
 
 impl ResponseType {
     /// Returns the words in requests, under which consent is stored.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }

@@ -45,7 +45,6 @@ pub struct ItemFacts<'a> {
 
 impl ItemFacts<'_> {
     /// Returns the codes of the item's products.
-    #[must_use]
     pub fn codes(&self) -> Vec<String> {
         product_codes(self.document)
     }
@@ -93,7 +92,6 @@ struct OrdersInner {
 impl Orders {
     /// Creates the purchases over `db`. `auth` invalidates its caches when a purchase changes an account; a
     /// command that serves no requests passes `None`.
-    #[must_use]
     pub fn new(db: Db, auth: Option<Auth>) -> Self {
         let bought = Cache::new(PURCHASES_CACHED_MAX);
         Self { inner: Arc::new(OrdersInner { db, auth, bought }) }
@@ -105,7 +103,6 @@ impl Orders {
     }
 
     /// Returns the database that holds the orders.
-    #[must_use]
     pub fn db(&self) -> &Db {
         &self.inner.db
     }

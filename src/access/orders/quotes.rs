@@ -39,7 +39,6 @@ impl PurchaseQuote {
 
     /// Returns the agreement under which a purchase would be recorded, or `None` if the download costs
     /// nothing now.
-    #[must_use]
     pub fn payer(&self) -> Option<AgreementId> {
         let Self::Buys(agreement) = self else { return None };
         Some(*agreement)

@@ -107,7 +107,6 @@ pub fn channel_settings(
 /// a password of digits does not become a number. A text that is neither a boolean nor a number stays
 /// unchanged, too, and [`channel_settings`] refuses it. Each conversion costs as much as
 /// [`Destination::parse`].
-#[must_use]
 pub fn typed_settings(
     method: ChannelMethod,
     mut settings: Map<String, Value>,
@@ -135,7 +134,6 @@ pub fn typed_settings(
 /// Returns the settings of a channel for a list, with `***` for every secret, and for every setting if this
 /// version cannot read them. Private keys are not opened: every page of an item lists channels, and opening a
 /// key is slow.
-#[must_use]
 pub fn shown_settings(channel: &Channel) -> Value {
     match Destination::redact(channel.method, channel.settings.reveal()) {
         Ok(Some(shown)) => shown,

@@ -25,7 +25,6 @@ pub struct EntryCounts {
 
 impl EntryCounts {
     /// Returns the number of all entries of the list.
-    #[must_use]
     pub fn total(self) -> usize {
         self.created + self.updated + self.unchanged
     }
@@ -56,7 +55,6 @@ pub struct ImportReport {
 
 impl ImportReport {
     /// Returns the lists with their names in the file.
-    #[must_use]
     pub fn lists(&self) -> [(&'static str, EntryCounts); 8] {
         [
             ("organizations", self.organizations),

@@ -72,7 +72,6 @@ pub struct Users {
 
 impl Users {
     /// Creates the module over the accounts of `auth`; `signer` signs links for setting passwords.
-    #[must_use]
     pub fn new(auth: Auth, signer: IdSigner, settings: UsersSettings) -> Self {
         let resets = Arc::new(Semaphore::new(RESETS_IN_FLIGHT_MAX));
         Self { auth, signer, settings, resets }

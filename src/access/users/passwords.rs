@@ -151,7 +151,6 @@ pub(super) fn link_event(event: AuditEvent, link: &PasswordLink, is_mailed: bool
 
 impl Users {
     /// Returns whether a mail server is configured, so that links are mailed.
-    #[must_use]
     pub fn sends_mails(&self) -> bool {
         self.settings.sends_mails
     }
@@ -162,13 +161,11 @@ impl Users {
     }
 
     /// Returns the token of a link.
-    #[must_use]
     pub fn password_link_token(&self, link: Uuid) -> String {
         self.signer.token(link)
     }
 
     /// Returns the URL of a link.
-    #[must_use]
     pub fn password_link_url(&self, link: Uuid) -> String {
         let site = self.settings.site_url.trim_end_matches('/');
         format!("{site}/o/password/{}", self.password_link_token(link))

@@ -74,7 +74,6 @@ pub struct DeliverySettings {
 
 impl DeliverySettings {
     /// Reads the settings of the section `delivery`.
-    #[must_use]
     pub fn from_config(config: &Config) -> Self {
         let delivery = &config.delivery;
         Self {
@@ -199,7 +198,6 @@ impl DeliveryVisibility {
 
 impl Deliveries {
     /// Creates the queue over the database of `services`. Nothing is sent before [`Deliveries::run`].
-    #[must_use]
     pub fn new(services: DeliveryServices, settings: DeliverySettings) -> Self {
         Self {
             inner: Arc::new(DeliveriesInner {

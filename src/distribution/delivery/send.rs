@@ -55,7 +55,6 @@ impl ChannelSender {
     }
 
     /// Returns the mailer, which is also used for other mails.
-    #[must_use]
     pub fn mailer(&self) -> &Mailer {
         self.transports.mailer()
     }

@@ -51,7 +51,6 @@ pub struct RecipientSettings {
 
 impl RecipientSettings {
     /// Reads the settings of the section `mail`.
-    #[must_use]
     pub fn from_config(config: &Config) -> Self {
         Self {
             user_per_hour: config.mail.user_per_hour,
@@ -132,7 +131,6 @@ enum RecipientDecision {
 
 impl Recipients {
     /// Creates the registry over `db`; confirmation mails are sent through `mailer`.
-    #[must_use]
     pub fn new(db: Db, mailer: Mailer, settings: RecipientSettings) -> Self {
         Self { inner: Arc::new(RecipientsInner { db, mailer, settings: HotSwap::new(settings) }) }
     }

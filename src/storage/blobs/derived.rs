@@ -38,7 +38,6 @@ pub enum DerivedKind {
 
 impl DerivedKind {
     /// Returns the word in file names and messages.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -73,7 +72,6 @@ impl DerivedStore {
     }
 
     /// Returns whether each read uses the network.
-    #[must_use]
     pub fn is_remote(&self) -> bool {
         matches!(self.location, DerivedLocation::Bucket(..))
     }

@@ -89,7 +89,6 @@ impl StoreOwner {
 
 impl BlobStore {
     /// Returns the name of the store in messages.
-    #[must_use]
     pub fn name(&self) -> String {
         match &self.place {
             StoreLocation::Folder(folder) => folder.dir.display().to_string(),
@@ -147,7 +146,6 @@ impl BlobStore {
 
     /// Returns the reason that the last [`BlobStore::check_reachable`] refused the store although it
     /// answered.
-    #[must_use]
     pub fn mismatch(&self) -> Option<StoreMismatch> {
         *self.owner.mismatch.lock()
     }

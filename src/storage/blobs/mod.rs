@@ -141,7 +141,6 @@ impl BlobStore {
     }
 
     /// Opens the existing folder `dir` for reading. It need not be writable.
-    #[must_use]
     pub fn open_existing(dir: &Path) -> Self {
         Self::new(StoreLocation::Folder(BlobFolder::at(dir)))
     }
@@ -213,7 +212,6 @@ impl BlobStore {
     }
 
     /// Returns whether each read uses the network.
-    #[must_use]
     pub fn is_remote(&self) -> bool {
         matches!(self.place, StoreLocation::Bucket(_))
     }
@@ -256,7 +254,6 @@ impl BlobStore {
 
     /// Returns a path for a file that is created first and stored later. [`BlobStore::sweep`] removes files
     /// that an interrupted process leaves there.
-    #[must_use]
     pub fn temporary(&self, extension: &str) -> PathBuf {
         self.local().temporary(extension)
     }
@@ -458,13 +455,11 @@ impl BlobReader {
     }
 
     /// Returns a number that changes when the blob is written to or replaced.
-    #[must_use]
     pub fn stamp(&self) -> u64 {
         self.stamp
     }
 
     /// Returns the length in bytes.
-    #[must_use]
     pub fn length(&self) -> u64 {
         self.length
     }

@@ -22,7 +22,6 @@ pub struct PartStore {
 
 impl BlobStore {
     /// Returns the store of the parts of uploads. It is created with the first part.
-    #[must_use]
     pub fn parts(&self) -> PartStore {
         PartStore { store: self.clone() }
     }

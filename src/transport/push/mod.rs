@@ -94,7 +94,6 @@ impl Push {
     }
 
     /// Returns whether a service for devices of this kind is configured.
-    #[must_use]
     pub fn reaches(&self, kind: DeviceKind) -> bool {
         match kind {
             DeviceKind::Android => self.services.fcm.is_some(),
