@@ -1,15 +1,16 @@
 //! The HTTP client of webhooks, S3 and purges: no redirects, no proxy, bounded responses.
 
 use bytes::Bytes;
-use reqwest::{Client, Response, Url, redirect::Policy};
+use reqwest::{Client, Response, Url};
 
 use crate::runtime::error::chain;
+use crate::runtime::tls_client::http_client;
 use crate::transport::{
     conversation::{TransportTimeouts, host_and_port},
     error::{SendFault, SendRefusal},
     network_policy::NetworkPolicy,
     settings::{FieldProblem, invalid_setting},
-    tls::CustomAuthority,
+    tls::{CustomAuthority, client_config},
 };
 
 /// Bytes of an HTTP response of an external system that are read.
@@ -24,15 +25,9 @@ pub(super) fn client(
     timeouts: TransportTimeouts,
     policy: NetworkPolicy,
 ) -> Result<Client, SendFault> {
-    let built = Client::builder()
-        .tls_backend_preconfigured(authority.client()?)
-        // A redirect could circumvent the check of the address (contract deliveries-22).
-        .redirect(Policy::none())
-        // Proxy variables of the environment are ignored; a proxy would be a setting.
-        .no_proxy()
+    let built = http_client(client_config(authority)?)
         .dns_resolver(std::sync::Arc::new(policy))
         .connect_timeout(timeouts.connect)
-        .user_agent(concat!("Wirephoto/", env!("CARGO_PKG_VERSION")))
         .build();
     built.map_err(|error| SendRefusal::Certificate(error.without_url().to_string()).into())
 }

@@ -20,7 +20,7 @@ use crate::transport::{
     file::{OutgoingFile, OutgoingReader},
     network_policy::NetworkPolicy,
     settings::{FieldProblem, FolderPath, SettingsReader, TransportSecret, missing},
-    tls::CustomAuthority,
+    tls::{CustomAuthority, client_config, read_authority},
 };
 
 /// The encryption of the control and data connections.
@@ -70,7 +70,7 @@ impl FtpTarget {
             password: password.ok_or_else(|| missing("password"))?,
             path: FolderPath::read(fields, "path", true)?,
             authority: if encrypted {
-                CustomAuthority::read(fields)?
+                read_authority(fields)?
             } else {
                 CustomAuthority::default()
             },
@@ -104,7 +104,7 @@ impl FtpTarget {
         &self,
         conversation: &RemoteConversation<'_>,
     ) -> Result<AsyncRustlsConnector, SendError> {
-        let config = self.authority.client();
+        let config = client_config(&self.authority);
         let config = config.map_err(|fault| conversation.fail(SendStep::Secure, fault))?;
         Ok(TlsConnector::from(Arc::new(config)).into())
     }

@@ -27,7 +27,7 @@ use crate::transport::{
     settings::{
         FieldProblem, FolderPath, SettingsReader, TransportSecret, invalid_setting, missing,
     },
-    tls::CustomAuthority,
+    tls::{CustomAuthority, read_authority},
 };
 
 /// Bytes of one part of a large upload to S3, and of the largest upload in one piece.
@@ -82,7 +82,7 @@ impl S3Target {
             endpoint,
             key_id: fields.text("accessKeyId")?,
             key: fields.secret("secretAccessKey")?,
-            authority: CustomAuthority::read(fields)?,
+            authority: read_authority(fields)?,
         })
     }
 

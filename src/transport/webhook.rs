@@ -44,7 +44,7 @@ use crate::transport::{
     file::{OutgoingFile, OutgoingReader},
     network_policy::NetworkPolicy,
     settings::{FieldProblem, HIDDEN, SettingsReader, TransportSecret, invalid_setting},
-    tls::CustomAuthority,
+    tls::{CustomAuthority, read_authority},
 };
 
 /// Minimum bytes of a webhook's secret (Standard Webhooks asks for 24 to 64).
@@ -97,7 +97,7 @@ impl WebhookTarget {
             Some(_) => return Err(invalid_setting("mode", "`notify` or `files`")),
         };
         let key = hmac::Key::new(hmac::HMAC_SHA256, &bytes);
-        Ok(Self { url, key, secret, mode, authority: CustomAuthority::read(fields)? })
+        Ok(Self { url, key, secret, mode, authority: read_authority(fields)? })
     }
 
     pub(super) async fn send(

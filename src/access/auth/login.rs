@@ -210,7 +210,7 @@ impl Auth {
         let subject = ThrottleSubject::of_user(request.user_name, request.address);
         let cookie = request.device_cookie.and_then(DeviceCookie::parse);
         // A valid device cookie has its own counter, so an attempt with a cookie is decided later.
-        if cookie.is_none() && self.is_locked(&subject, now) {
+        if cookie.is_none() && self.refuse_locked(&subject, now).is_err() {
             // A locked-out attempt must not cost a database read.
             return Ok(LoginCandidate { user: None, password_hash: None, subject });
         }
@@ -249,10 +249,6 @@ impl Auth {
             return Ok(false);
         };
         Ok(key.verify(cookie, DeviceOwner { user: user.id, password_hash: hash }, now))
-    }
-
-    fn is_locked(&self, subject: &ThrottleSubject, now: Timestamp) -> bool {
-        matches!(self.inner.throttle.decide(subject, now), ThrottleDecision::Locked { .. })
     }
 
     /// Compares a login with the cached secrets of its network; counts the login if it is wrong.

@@ -113,17 +113,16 @@ impl Deliveries {
         }
         let _running = self.inner.probes.begin(caller.user().id, now)?;
         let sending = Box::pin(self.probe(caller, &channel));
-        Ok(match sending.await {
-            Ok(Ok(file)) => ChannelTest { ok: true, message: format!("{file} was delivered.") },
-            Ok(Err(failure)) => {
-                ChannelTest { ok: false, message: format!("The test failed: {}.", failure.text) }
-            }
+        let sent = sending.await;
+        let ok = matches!(sent, Ok(Ok(_)));
+        let message = match sent {
+            Ok(Ok(file)) => format!("{file} was delivered."),
+            Ok(Err(failure)) => format!("The test failed: {}.", failure.text),
             Err(_) => {
-                let seconds = CHANNEL_TEST.as_secs();
-                let message = format!("The test did not finish within {seconds} seconds.");
-                ChannelTest { ok: false, message }
+                format!("The test did not finish within {} seconds.", CHANNEL_TEST.as_secs())
             }
-        })
+        };
+        Ok(ChannelTest { ok, message })
     }
 
     /// Sends the test file within [`CHANNEL_TEST`]. A mail with the file counts against the limits like any other

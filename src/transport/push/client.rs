@@ -4,15 +4,15 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use reqwest::{Client, RequestBuilder, Response, header::RETRY_AFTER, redirect::Policy};
+use reqwest::{Client, RequestBuilder, Response, header::RETRY_AFTER};
 use serde_json::Value;
 
 use super::error::PushError;
 use crate::runtime::error::{Error, Result, chain};
 use crate::runtime::limits;
+use crate::runtime::tls_client::{CustomAuthority, http_client};
 use crate::transport::client::{body, is_temporary};
 use crate::transport::error::clean;
-use crate::transport::tls::CustomAuthority;
 
 /// Bytes of a push service's response that are read; actual ones are below 4 kB.
 const PUSH_ANSWER_BYTES_MAX: usize = 64 * 1024;
@@ -35,25 +35,20 @@ pub(super) enum HttpVersions {
 
 /// Builds a client that trusts the public certificate authorities and `authority`.
 pub(super) fn client(authority: &CustomAuthority, protocol: HttpVersions) -> Result<Client> {
-    let mut tls = authority.client().map_err(Error::internal)?;
+    let mut tls = authority.client_config().map_err(Error::internal)?;
     // The HTTP library does not set ALPN in a preconfigured TLS backend.
     tls.alpn_protocols = match protocol {
         HttpVersions::Http2 => vec![b"h2".to_vec()],
         HttpVersions::Any => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
     };
-    let builder = Client::builder()
-        .tls_backend_preconfigured(tls)
-        .redirect(Policy::none())
-        // Proxy variables of the environment are ignored; a proxy would be a setting.
-        .no_proxy()
+    let builder = http_client(tls)
         .connect_timeout(limits::TRANSPORT_CONNECT_TIMEOUT)
         .timeout(limits::PUSH_SEND)
         .pool_idle_timeout(PUSH_IDLE)
         // Keep-alive detects connections that the network dropped silently, on which every request would time out.
         .http2_keep_alive_interval(PUSH_PING)
         .http2_keep_alive_timeout(PUSH_PING_ANSWER)
-        .http2_keep_alive_while_idle(true)
-        .user_agent(concat!("Wirephoto/", env!("CARGO_PKG_VERSION")));
+        .http2_keep_alive_while_idle(true);
     let builder = match protocol {
         HttpVersions::Http2 => builder.http2_prior_knowledge(),
         HttpVersions::Any => builder,

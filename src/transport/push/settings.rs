@@ -15,7 +15,7 @@ use super::{
 };
 use crate::runtime::config::{self, BaseUrl};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::transport::tls::CustomAuthority;
+use crate::runtime::tls_client::CustomAuthority;
 
 /// Bytes of a key file or a certificate file for push services.
 const PUSH_FILE_BYTES_MAX: u64 = 1024 * 1024;
