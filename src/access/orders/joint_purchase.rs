@@ -73,7 +73,7 @@ impl Orders {
             return Ok(decisions);
         }
         let previewed = requests.clone();
-        let outcomes = self.inner.db.read(move |tx| preview_all(&previewed, tx)).await?;
+        let outcomes = self.db.read(move |tx| preview_all(&previewed, tx)).await?;
         for ((index, request), outcome) in indexes.into_iter().zip(&requests).zip(&outcomes) {
             decisions[index] = self.cache_and_decide(request, outcome);
         }

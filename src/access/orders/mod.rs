@@ -75,13 +75,6 @@ impl CoverageDecision {
 /// Checks and records purchases. Cheap to clone.
 #[derive(Clone)]
 pub struct Orders {
-    inner: Arc<OrdersInner>,
-}
-
-/// Key of the purchase cache: the buyer, the agreement and the item.
-type PurchaseKey = (OrganizationId, AgreementId, ItemKey);
-
-struct OrdersInner {
     db: Db,
     auth: Option<Auth>,
     /// The time until which a bought item may be downloaded again. Orders are never removed and approved
@@ -89,22 +82,24 @@ struct OrdersInner {
     bought: Cache<PurchaseKey, Timestamp>,
 }
 
+/// Key of the purchase cache: the buyer, the agreement and the item.
+type PurchaseKey = (OrganizationId, AgreementId, ItemKey);
+
 impl Orders {
     /// Creates the purchases over `db`. `auth` invalidates its caches when a purchase changes an account; a
     /// command that serves no requests passes `None`.
     pub fn new(db: Db, auth: Option<Auth>) -> Self {
-        let bought = Cache::new(PURCHASES_CACHED_MAX);
-        Self { inner: Arc::new(OrdersInner { db, auth, bought }) }
+        Self { db, auth, bought: Cache::new(PURCHASES_CACHED_MAX) }
     }
 
     /// Clears the cache of purchases, after the database has lost rows.
     pub fn clear_cache(&self) {
-        self.inner.bought.invalidate_all();
+        self.bought.invalidate_all();
     }
 
     /// Returns the database that holds the orders.
     pub fn db(&self) -> &Db {
-        &self.inner.db
+        &self.db
     }
 
     /// Decides whether `principal` may download `item` at `now`, under the agreement `agr` if it is named.
@@ -127,7 +122,7 @@ impl Orders {
         }
         let request = PurchaseRequest::new(principal, item, &covering, agr, now);
         let preview_request = Arc::clone(&request);
-        let outcome = self.inner.db.read(move |tx| preview_request.preview(tx)).await?;
+        let outcome = self.db.read(move |tx| preview_request.preview(tx)).await?;
         self.cache_and_decide(&request, &outcome)
     }
 
@@ -162,12 +157,8 @@ impl Orders {
         let request = PurchaseRequest::new(principal, item, &covering, agr, now);
         let preview_request = Arc::clone(&request);
         // A read does not acquire the write lock, and an earlier order makes the write unnecessary.
-        let previewed = self
-            .inner
-            .db
-            .read(move |tx| preview_request.preview(tx))
-            .await
-            .map_err(recording_error)?;
+        let previewed =
+            self.db.read(move |tx| preview_request.preview(tx)).await.map_err(recording_error)?;
         let outcome = if previewed.is_recorded() {
             previewed
         } else {
@@ -207,9 +198,9 @@ impl Orders {
         T: Send + 'static,
         F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
     {
-        match &self.inner.auth {
+        match &self.auth {
             Some(auth) => auth.write(write).await,
-            None => self.inner.db.write(write).await,
+            None => self.db.write(write).await,
         }
     }
 
@@ -217,7 +208,7 @@ impl Orders {
     fn is_bought(&self, covering: &[&Agreement], item: &ItemKey, now: Timestamp) -> bool {
         covering.iter().any(|agreement| {
             let key = (agreement.organization, agreement.id, item.clone());
-            self.inner.bought.get(&key).is_some_and(|until| until > now)
+            self.bought.get(&key).is_some_and(|until| until > now)
         })
     }
 
@@ -230,7 +221,7 @@ impl Orders {
         match *outcome {
             PurchaseOutcome::Bought { organization, agreement, until } => {
                 let key = (organization, agreement, request.item().clone());
-                self.inner.bought.insert(key, until);
+                self.bought.insert(key, until);
                 Ok(CoverageDecision::Delivers)
             }
             // Not cached: `ToBuy` is not recorded yet, and `Owned` is an order under an agreement that is not

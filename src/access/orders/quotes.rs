@@ -95,7 +95,7 @@ impl Orders {
         }
         let previewed: Vec<Arc<PurchaseRequest>> = requests.clone();
         // A read of many rows must not delay short reads, so it uses the connections for searches.
-        let outcomes = self.inner.db.search(move |tx| preview_all(&previewed, tx)).await?;
+        let outcomes = self.db.search(move |tx| preview_all(&previewed, tx)).await?;
         for ((index, request), outcome) in indexes.into_iter().zip(&requests).zip(outcomes) {
             quotes[index] = PurchaseQuote::from_outcome(request, outcome);
         }
