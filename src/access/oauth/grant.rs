@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{
     OAuth, OAuthInner, after,
     claims::IdToken,
-    client::{self, ClientAuthentication},
+    client,
     error::{OAuthErrorCode, TokenError},
     exchange::{self, CodeProof, ExchangeOutcome, GrantedAccess, NewTokens, RevocationOutcome},
     parameters::OAuthParameters,
@@ -81,11 +81,11 @@ impl OAuth {
     pub async fn token(
         &self,
         form: &OAuthParameters,
-        authentication: ClientAuthentication<'_>,
+        basic: Option<&str>,
         address: IpAddr,
         now: Timestamp,
     ) -> Result<TokenSet, TokenError> {
-        let client = self.authenticate(form, authentication, address, now).await?;
+        let client = self.authenticate(form, basic, address, now).await?;
         let name = required(form, "grant_type")?;
         let grants = [GrantType::AuthorizationCode, GrantType::Password, GrantType::RefreshToken];
         let Some(grant) = grants.into_iter().find(|grant| grant.as_str() == name) else {
@@ -124,7 +124,7 @@ impl OAuth {
     async fn authenticate(
         &self,
         form: &OAuthParameters,
-        authentication: ClientAuthentication<'_>,
+        basic: Option<&str>,
         address: IpAddr,
         now: Timestamp,
     ) -> Result<OAuthClient, TokenError> {
@@ -132,8 +132,7 @@ impl OAuth {
             let text = format!("{name} is given more than once");
             return refuse(OAuthErrorCode::InvalidRequest, &text);
         }
-        let client =
-            client::authenticate(&self.inner.auth, form, authentication, address, now).await?;
+        let client = client::authenticate(&self.inner.auth, form, basic, address, now).await?;
         // For the events of this request: the client acts, and not yet a user.
         audit::note_client(&client.client_id, client.secret.is_some());
         Ok(client)
@@ -245,11 +244,11 @@ impl OAuth {
     pub async fn revoke(
         &self,
         form: &OAuthParameters,
-        authentication: ClientAuthentication<'_>,
+        basic: Option<&str>,
         address: IpAddr,
         now: Timestamp,
     ) -> Result<(), TokenError> {
-        let client = self.authenticate(form, authentication, address, now).await?;
+        let client = self.authenticate(form, basic, address, now).await?;
         let hash = ContentHash::new(required(form, "token")?.as_bytes());
         let event = audit::event(AuditAction::TokenRevoked)
             .with_object(ObjectKind::Client, &client.client_id);

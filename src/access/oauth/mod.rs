@@ -57,7 +57,6 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-pub use client::ClientAuthentication;
 pub use error::{AuthorizationError, OAuthErrorCode, TokenError};
 pub use grant::TokenSet;
 pub use parameters::{OAuthParameters, ParametersError};
