@@ -20,7 +20,6 @@ use std::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::bucket::Bucket;
 use super::folder::{BlobFolder, failed, move_in_place, remove_and_report};
 use super::{BlobStore, StoreError, StoreLocation};
 use crate::runtime::clock::Stopwatch;
@@ -81,10 +80,6 @@ impl StoreOwner {
         let last = self.last_verified.lock();
         last.is_some_and(|since| since.elapsed() < MARK_CACHE_TTL)
     }
-
-    fn note(&self, verified: Option<Stopwatch>) {
-        *self.last_verified.lock() = verified;
-    }
 }
 
 impl BlobStore {
@@ -98,9 +93,18 @@ impl BlobStore {
 
     /// Reads the mark of the store. Returns `None` if the store has no mark.
     pub fn mark(&self) -> Result<Option<StoreMark>, StoreError> {
+        self.read_mark(None)
+    }
+
+    /// Reads the mark. With a `limit`, reads it even while the circuit of the bucket is open, to check that the
+    /// bucket answers.
+    fn read_mark(&self, limit: Option<Duration>) -> Result<Option<StoreMark>, StoreError> {
         match &self.place {
             StoreLocation::Folder(folder) => read_file(folder),
-            StoreLocation::Bucket(blobs) => blobs.bucket.read_mark(None),
+            StoreLocation::Bucket(blobs) => {
+                let bytes = blobs.bucket.small(MARK, MARK_BYTES_MAX, limit)?;
+                Ok(bytes.map(|bytes| parse(&bytes)))
+            }
         }
     }
 
@@ -189,10 +193,7 @@ impl BlobStore {
 
     fn reach(&self) -> Result<(), StoreError> {
         let since = Stopwatch::start();
-        let mark = match &self.place {
-            StoreLocation::Folder(folder) => read_file(folder)?,
-            StoreLocation::Bucket(blobs) => blobs.bucket.read_mark(Some(CHECK_TIMEOUT))?,
-        };
+        let mark = self.read_mark(Some(CHECK_TIMEOUT))?;
         match self.owner.id.get() {
             // A read-only store may have no mark.
             Some(_) if mark.is_none() && !self.owner.was_verified.load(Ordering::Relaxed) => {}
@@ -211,11 +212,11 @@ impl BlobStore {
         self.owner.last_mark.lock().clone_from(&found);
         if found.as_ref().is_some_and(|found| found.id == expected) {
             self.owner.was_verified.store(true, Ordering::Relaxed);
-            self.owner.note(Some(since));
+            *self.owner.last_verified.lock() = Some(since);
             return Ok(());
         }
         // The next write must check again: the operator may have corrected the store.
-        self.owner.note(None);
+        *self.owner.last_verified.lock() = None;
         let why = match found {
             Some(StoreMark { id: found, .. }) => format!(
                 "it belongs to the archive {found}, and the database is that of {expected}"
@@ -294,15 +295,6 @@ fn write_file(folder: &BlobFolder, text: &str) -> Result<(), StoreError> {
         File::open(&folder.dir)?.sync_all()
     });
     written.map_err(remove_and_report(&tmp, &path))
-}
-
-impl Bucket {
-    /// Reads the mark. With a `limit`, reads it even while the circuit is open, to check that the bucket
-    /// answers.
-    fn read_mark(&self, limit: Option<Duration>) -> Result<Option<StoreMark>, StoreError> {
-        let bytes = self.small(MARK, MARK_BYTES_MAX, limit)?;
-        Ok(bytes.map(|bytes| parse(&bytes)))
-    }
 }
 
 #[cfg(test)]

@@ -205,9 +205,8 @@ impl BlobStore {
     /// Writes the state of the bucket's circuit to the metrics. It may have changed before the metrics were
     /// collected.
     pub fn report(&self) {
-        match &self.place {
-            StoreLocation::Folder(_) => {}
-            StoreLocation::Bucket(blobs) => blobs.bucket.report(),
+        if let StoreLocation::Bucket(blobs) = &self.place {
+            blobs.bucket.report();
         }
     }
 
@@ -223,13 +222,10 @@ impl BlobStore {
         let hash = ContentHash::new(bytes);
         // Every write checks the mark: originals in the store of a different archive would be lost.
         self.check_owner()?;
+        let note_new = |hash| self.note_new(hash);
         match &self.place {
-            StoreLocation::Folder(folder) => {
-                folder.write(hash, bytes, &|hash| self.note_new(hash))?;
-            }
-            StoreLocation::Bucket(blobs) => {
-                blobs.write(hash, bytes, &|hash| self.note_new(hash))?;
-            }
+            StoreLocation::Folder(folder) => folder.write(hash, bytes, &note_new)?,
+            StoreLocation::Bucket(blobs) => blobs.write(hash, bytes, &note_new)?,
         }
         Ok(hash)
     }
@@ -244,11 +240,10 @@ impl BlobStore {
         seen: &mut dyn FnMut(&[u8]),
     ) -> Result<(ContentHash, u64), StoreError> {
         self.check_owner()?;
+        let note_new = |hash| self.note_new(hash);
         match &self.place {
-            StoreLocation::Folder(folder) => {
-                folder.copy(source, seen, &|hash| self.note_new(hash))
-            }
-            StoreLocation::Bucket(blobs) => blobs.copy(source, seen, &|hash| self.note_new(hash)),
+            StoreLocation::Folder(folder) => folder.copy(source, seen, &note_new),
+            StoreLocation::Bucket(blobs) => blobs.copy(source, seen, &note_new),
         }
     }
 
@@ -375,9 +370,8 @@ impl BlobStore {
     /// Drops cached metadata of a blob, which may be some seconds old in a bucket, so that the next reader
     /// fetches it.
     pub fn invalidate(&self, hash: ContentHash) {
-        match &self.place {
-            StoreLocation::Folder(_) => {}
-            StoreLocation::Bucket(blobs) => blobs.bucket.invalidate(&blobs.key(hash)),
+        if let StoreLocation::Bucket(blobs) = &self.place {
+            blobs.bucket.invalidate(&blobs.key(hash));
         }
     }
 
