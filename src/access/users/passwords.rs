@@ -9,7 +9,7 @@ use std::{net::IpAddr, sync::Arc};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-use super::{Administration, UserRefusal, Users};
+use super::{Administration, Users};
 use crate::access::auth::{LoginOutcome, LoginRequest, PasswordFlaw};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::OUTBOX_PER_USER_MAX;
@@ -433,13 +433,13 @@ impl Administration<'_> {
             let wait =
                 tx.count_user_request(administrator, organization, super::USER_REQUESTS, now)?;
             if let Some(at) = wait {
-                return Ok(Err(UserRefusal::TooFast(at)));
+                return Ok(Err(super::too_many_requests(at, now)));
             }
             let link = invite(tx, id, is_mailed, now)?;
             tx.write_audit(&link_event(event, &link, is_mailed))?;
             Ok(Ok(link))
         });
-        let link = sending.await?.map_err(|refused| self.refusal(refused, now))?;
+        let link = sending.await??;
         let delivery = match address.filter(|_| is_mailed) {
             Some(address) => LinkDelivery::Mailed(address),
             None => LinkDelivery::PassedOn(self.users.password_link_url(link.id)),

@@ -6,8 +6,7 @@ use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 use super::{AttemptFailure, collect::CollectedFiles};
-use crate::media::CollectedFile;
-use crate::media::Media;
+use crate::media::{CollectedFile, Media};
 use crate::runtime::clock;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
