@@ -184,31 +184,32 @@ fn copy_and_flush(
 ) -> io::Result<(ContentHash, u64)> {
     let mut from = File::open(source)?;
     let mut to = OpenOptions::new().write(true).create_new(true).open(target)?;
-    let mut hash = ContentHash::hasher();
-    let mut length = 0;
-    for_each_chunk(&mut from, &mut |chunk| {
-        hash.update(chunk);
+    let found = read_pieces(&mut from, &mut |chunk| {
         seen(chunk);
-        length += chunk.len() as u64;
         to.write_all(chunk)
     })?;
     to.sync_all()?;
-    Ok((hash.finish(), length))
+    Ok(found)
 }
 
-/// Reads a file to its end in pieces of [`COPY_BYTES`], the last one shorter.
-pub(super) fn for_each_chunk(
+/// Reads a file to its end in pieces of [`COPY_BYTES`], the last one shorter. Returns the hash and the number of the
+/// bytes.
+pub(super) fn read_pieces(
     from: &mut File,
     take: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-) -> io::Result<()> {
+) -> io::Result<(ContentHash, u64)> {
+    let mut hash = ContentHash::hasher();
+    let mut length = 0;
     let mut chunk = Vec::with_capacity(COPY_BYTES);
     loop {
         chunk.clear();
         // Fills the whole piece, except the last one, even if the system returns fewer bytes per read.
         from.take(COPY_BYTES as u64).read_to_end(&mut chunk)?;
         if chunk.is_empty() {
-            return Ok(());
+            return Ok((hash.finish(), length));
         }
+        hash.update(&chunk);
+        length += chunk.len() as u64;
         take(&chunk)?;
     }
 }

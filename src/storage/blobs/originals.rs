@@ -11,7 +11,7 @@ use bytes::Bytes;
 use object_store::path::Path as Key;
 
 use super::bucket::Bucket;
-use super::folder::{BlobFolder, failed, for_each_chunk};
+use super::folder::{BlobFolder, failed, read_pieces};
 use super::hashed_files::HashedFiles;
 use super::written::NoteNew;
 use super::{BlobReader, CopyOutcome, StoreError};
@@ -73,29 +73,21 @@ impl BucketBlobs {
         seen: &mut dyn FnMut(&[u8]),
         note_new: NoteNew<'_>,
     ) -> Result<(ContentHash, u64), StoreError> {
-        let mut hasher = ContentHash::hasher();
-        let mut length = 0;
         let mut file = File::open(source).map_err(failed(source))?;
-        let read = for_each_chunk(&mut file, &mut |chunk| {
-            hasher.update(chunk);
+        let read = read_pieces(&mut file, &mut |chunk| {
             seen(chunk);
-            length += chunk.len() as u64;
             Ok(())
         });
-        read.map_err(failed(source))?;
-        let hash = hasher.finish();
+        let (hash, length) = read.map_err(failed(source))?;
         if self.holds(hash, length, note_new)? {
             return Ok((hash, length));
         }
         let mut file = File::open(source).map_err(failed(source))?;
         // `send` only learns that there are no more bytes. The reason is stored here.
         let mut failure = None;
-        let mut part = |range: Range<u64>| match read_exactly(&mut file, range.end - range.start) {
-            Ok(bytes) => Some(bytes),
-            Err(cause) => {
-                failure = Some(cause);
-                None
-            }
+        let mut part = |range: Range<u64>| {
+            let bytes = read_exactly(&mut file, range.end - range.start);
+            bytes.map_err(|cause| failure = Some(cause)).ok()
         };
         // The hash is verified again: a file in a watched folder may be written to in the meantime.
         let sent = self.bucket.send(&self.key(hash), hash, length, Some(hash), &mut part)?;
@@ -113,12 +105,9 @@ impl BucketBlobs {
         hash: ContentHash,
     ) -> Result<CopyOutcome, StoreError> {
         let mut failure = None;
-        let mut part = |range| match reader.read(range) {
-            Ok(bytes) => Some(Bytes::from(bytes)),
-            Err(error) => {
-                failure = Some(error);
-                None
-            }
+        let mut part = |range| {
+            let bytes = reader.read(range).map(Bytes::from);
+            bytes.map_err(|error| failure = Some(error)).ok()
         };
         let length = reader.length();
         let sent = self.bucket.send(&self.key(hash), hash, length, Some(hash), &mut part)?;
