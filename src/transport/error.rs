@@ -1,6 +1,6 @@
 //! Errors of transports: the failed step, its cause, and whether a retry may succeed.
 
-use std::{error::Error as StdError, fmt, io, time::Duration};
+use std::{error::Error as StdError, io, time::Duration};
 
 use thiserror::Error;
 
@@ -8,39 +8,32 @@ use crate::runtime::limits;
 use crate::transport::line::one_line;
 
 /// The step of a send that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 pub enum SendStep {
     /// Checking the files and the settings.
+    #[strum(to_string = "preparing")]
     Prepare,
     /// Resolving the host and opening a connection.
+    #[strum(to_string = "connecting")]
     Connect,
     /// Negotiating TLS or SSH encryption.
+    #[strum(to_string = "securing the connection")]
     Secure,
     /// Authenticating to the server.
+    #[strum(to_string = "logging in")]
     LogIn,
     /// Opening or creating the folder.
+    #[strum(to_string = "finding the folder")]
     Folder,
     /// Transferring the bytes of a file.
+    #[strum(to_string = "uploading")]
     Upload,
     /// Renaming a finished file.
+    #[strum(to_string = "renaming")]
     Rename,
     /// Posting a request or a mail.
+    #[strum(to_string = "posting")]
     Post,
-}
-
-impl fmt::Display for SendStep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Prepare => "preparing",
-            Self::Connect => "connecting",
-            Self::Secure => "securing the connection",
-            Self::LogIn => "logging in",
-            Self::Folder => "finding the folder",
-            Self::Upload => "uploading",
-            Self::Rename => "renaming",
-            Self::Post => "posting",
-        })
-    }
 }
 
 /// The reasons for which a delivery can never be sent.

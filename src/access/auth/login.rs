@@ -317,7 +317,7 @@ impl Auth {
     fn refuse_locked(&self, subject: &ThrottleSubject, now: Timestamp) -> Result<()> {
         match self.inner.throttle.decide(subject, now) {
             ThrottleDecision::Locked { wait_s } => Err(throttled(wait_s)),
-            ThrottleDecision::Pace { .. } | ThrottleDecision::Evaluate => Ok(()),
+            ThrottleDecision::Pace(_) | ThrottleDecision::Evaluate => Ok(()),
         }
     }
 

@@ -18,7 +18,7 @@ use std::{
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
-use super::{HashLimits, device::DeviceId};
+use super::{HashLimits, device::DeviceId, pacing::PacedName};
 use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::limits::{CLOCK_JUMP, FAILED_LOGINS_BOUND_EVERY};
 use crate::storage::database::{FailedLogins, WindowStart};
@@ -105,14 +105,7 @@ pub(super) enum ThrottleDecision {
     /// The attempt is evaluated, or its result counts.
     Evaluate,
     /// The attempt is evaluated in its slot.
-    Pace {
-        /// The key of the user name's counter.
-        key: ContentHash,
-        /// Failures beyond the limit.
-        overrun: u32,
-        /// True if the attempt's own network has failed with the name.
-        has_failed: bool,
-    },
+    Pace(PacedName),
     /// The attempt is refused, even with the right secret.
     Locked {
         /// Seconds until attempts are evaluated again.
@@ -166,8 +159,8 @@ impl LoginThrottle {
         match decision {
             // The secret may even be right, which the response must not reveal (contract login-21).
             ThrottleDecision::Locked { .. } => return decision,
-            ThrottleDecision::Pace { .. } if !evaluated.is_paced => return decision,
-            ThrottleDecision::Pace { .. } | ThrottleDecision::Evaluate => {}
+            ThrottleDecision::Pace(_) if !evaluated.is_paced => return decision,
+            ThrottleDecision::Pace(_) | ThrottleDecision::Evaluate => {}
         }
         if !evaluated.fits {
             self.count(&mut counts, subject, now);
@@ -261,9 +254,8 @@ impl LoginThrottle {
             }
         }
         let locked = locked.map(|wait_s| ThrottleDecision::Locked { wait_s });
-        let paced =
-            paced.map(|(key, overrun)| ThrottleDecision::Pace { key, overrun, has_failed });
-        locked.or(paced).unwrap_or(ThrottleDecision::Evaluate)
+        let paced = paced.map(|(key, overrun)| PacedName { key, overrun, has_failed });
+        locked.or(paced.map(ThrottleDecision::Pace)).unwrap_or(ThrottleDecision::Evaluate)
     }
 
     /// Counts a failure. A later success does not clear it, because it does not prove who failed.
@@ -367,7 +359,7 @@ mod tests {
     fn locked(throttle: &LoginThrottle, subject: &ThrottleSubject, second: i64) -> Option<u64> {
         match throttle.decide(subject, at(second)) {
             ThrottleDecision::Locked { wait_s } => Some(wait_s),
-            ThrottleDecision::Pace { .. } | ThrottleDecision::Evaluate => None,
+            ThrottleDecision::Pace(_) | ThrottleDecision::Evaluate => None,
         }
     }
 
@@ -409,7 +401,8 @@ mod tests {
         }
         let there = user("a", "198.51.100.1");
         let key = there.keys()[2];
-        let paced = |overrun, has_failed| ThrottleDecision::Pace { key, overrun, has_failed };
+        let paced =
+            |overrun, has_failed| ThrottleDecision::Pace(PacedName { key, overrun, has_failed });
         assert_eq!(throttle.decide(&there, at(1)), paced(0, false));
         // Its result counts only after it has waited for its slot.
         assert_eq!(fail(&throttle, &there, 1), paced(0, false));
@@ -425,7 +418,7 @@ mod tests {
         let throttle = limits(2, 1, 100);
         fail(&throttle, &user("a", "198.51.100.1"), 0);
         let here = user("a", "192.0.2.1");
-        let paced = |decision| matches!(decision, ThrottleDecision::Pace { .. });
+        let paced = |decision| matches!(decision, ThrottleDecision::Pace(_));
         assert!(
             paced(throttle.record_known_result(&here, true, at(1))),
             "a right one counts nothing"

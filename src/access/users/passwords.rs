@@ -104,14 +104,6 @@ pub struct LinkPasswordReset<'a> {
     pub address: IpAddr,
 }
 
-/// A request for password mails: the name as entered, and the counters of the request.
-struct ResetRequest {
-    text: String,
-    name_subject: String,
-    network_subject: String,
-    hour: i64,
-}
-
 fn new_link(user: UserId, kind: PasswordLinkKind, valid_s: u32, now: Timestamp) -> PasswordLink {
     let expires = now.checked_add(SignedDuration::from_secs(i64::from(valid_s)));
     let expires = expires.unwrap_or(Timestamp::MAX);
@@ -187,19 +179,11 @@ impl Users {
             Error::overloaded("password_resets", "Many passwords are being requested, try again")
         })?;
         let hour = now.as_second().div_euclid(3600);
-        let request = ResetRequest {
-            // Only a hash is stored, because the text may be the address of a stranger.
-            name_subject: format!(
-                "reset/{}",
-                ContentHash::new(text.to_lowercase().as_bytes()).short()
-            ),
-            network_subject: format!("reset-network/{}", network(address)),
-            text,
-            hour,
-        };
+        // Only a hash is stored, because the text may be the address of a stranger.
+        let name = ContentHash::new(text.to_lowercase().as_bytes()).short();
+        let name = format!("reset/{name}");
+        let network = format!("reset-network/{}", network(address));
         let event = audit::event(AuditAction::PasswordForgotten);
-        let name = request.name_subject.clone();
-        let network = request.network_subject.clone();
         let counts = self.db().write(move |tx| {
             let read = tx.as_read();
             let of_network = read.mails_in_hour(&network, hour)?;
@@ -226,7 +210,7 @@ impl Users {
             // The response does not wait, because its time would reveal whether there is such a
             // user.
             tokio::spawn(async move {
-                if let Err(cause) = users.queue_resets(request, now).await {
+                if let Err(cause) = users.queue_resets(text, hour, now).await {
                     tracing::error!("password reset: the mail cannot be queued: {cause}");
                 }
                 drop(permit);
@@ -235,12 +219,12 @@ impl Users {
         Ok(())
     }
 
-    /// Queues one mail for each address of the users that the request names.
-    async fn queue_resets(&self, request: ResetRequest, now: Timestamp) -> Result<()> {
+    /// Queues one mail for each address of the users with the user name or address `text`, counted in `hour`.
+    async fn queue_resets(&self, text: String, hour: i64, now: Timestamp) -> Result<()> {
         let queueing = self.db().write(move |tx| {
             let read = tx.as_read();
             let mut mails: Vec<(String, UserId, Vec<Uuid>)> = Vec::new();
-            for id in read.find_users_to_reset(&request.text, RESET_USERS_MAX)? {
+            for id in read.find_users_to_reset(&text, RESET_USERS_MAX)? {
                 let Some(account) = read.find_account(id)? else { continue };
                 let Some(address) = account.user.email_address else { continue };
                 let address = address.to_lowercase();
@@ -250,10 +234,10 @@ impl Users {
                 if is_new {
                     // A user may be requested both by user name and by address: count per address
                     // as well.
-                    if read.mails_in_hour(&subject, request.hour)? >= RESETS_PER_NAME_MAX {
+                    if read.mails_in_hour(&subject, hour)? >= RESETS_PER_NAME_MAX {
                         continue;
                     }
-                    tx.count_mails(&subject, request.hour, 1)?;
+                    tx.count_mails(&subject, hour, 1)?;
                     mails.push((address.clone(), id, Vec::new()));
                 }
                 let link = new_link(id, PasswordLinkKind::Reset, RESET_S, now);
