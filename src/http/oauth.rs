@@ -11,7 +11,7 @@ use axum::{
 use serde_json::json;
 
 use crate::access::auth::PresentedCredentials;
-use crate::access::oauth::{ClientAuthentication, OAuthErrorCode, OAuthParameters, TokenError};
+use crate::access::oauth::{OAuthErrorCode, OAuthParameters, TokenError};
 use crate::http::AppState;
 use crate::http::api::binding::BoundEndpoints;
 use crate::http::cache_policy;
@@ -54,8 +54,8 @@ pub(super) async fn token(State(app): State<AppState>, request: Request) -> Resp
         Ok(parts) => parts,
         Err(response) => return response,
     };
-    let client = client_authentication(&headers);
-    match app.shared.access.oauth.token(&form, client, address, clock::now()).await {
+    let basic = basic_credentials(&headers);
+    match app.shared.access.oauth.token(&form, basic, address, clock::now()).await {
         Ok(set) => match serde_json::to_string(&set) {
             Ok(text) => without_caching(respond::json_text(StatusCode::OK, text.into())),
             Err(cause) => error_response::build(&Error::internal(cause)),
@@ -73,8 +73,8 @@ pub(super) async fn revoke(State(app): State<AppState>, request: Request) -> Res
         Ok(parts) => parts,
         Err(response) => return response,
     };
-    let client = client_authentication(&headers);
-    match app.shared.access.oauth.revoke(&form, client, address, clock::now()).await {
+    let basic = basic_credentials(&headers);
+    match app.shared.access.oauth.revoke(&form, basic, address, clock::now()).await {
         Ok(()) => without_caching(respond::empty(StatusCode::OK)),
         Err(error) => token_error_response(&error),
     }
@@ -101,16 +101,12 @@ fn invalid_request(description: &str) -> Response {
     without_caching(response)
 }
 
-fn client_authentication(headers: &HeaderMap) -> ClientAuthentication<'_> {
-    let line = headers.get(header::AUTHORIZATION).map(|line| line.to_str().unwrap_or_default());
-    match line.map(|line| line.split_once(' ').unwrap_or((line, ""))) {
-        None => ClientAuthentication::None,
-        Some((scheme, value)) if scheme.eq_ignore_ascii_case("basic") => {
-            ClientAuthentication::Basic { header: value.trim() }
-        }
-        // An unsupported scheme is failed authentication, not absent authentication.
-        Some(_) => ClientAuthentication::Basic { header: "" },
-    }
+/// Returns the client's credentials of HTTP Basic in base64.
+fn basic_credentials(headers: &HeaderMap) -> Option<&str> {
+    let line = headers.get(header::AUTHORIZATION)?.to_str().unwrap_or_default();
+    let (scheme, value) = line.split_once(' ').unwrap_or((line, ""));
+    // An unsupported scheme is failed authentication, not absent authentication.
+    Some(if scheme.eq_ignore_ascii_case("basic") { value.trim() } else { "" })
 }
 
 /// Returns the status for an error of an RFC 6749 endpoint.

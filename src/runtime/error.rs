@@ -235,16 +235,21 @@ impl Error {
     /// Returns the private cause with its chain of causes, for the log.
     #[must_use]
     pub fn cause(&self) -> Option<String> {
-        let first: &dyn StdError = self.source.as_deref()?;
-        let mut text = first.to_string();
-        let mut next = first.source();
-        while let Some(cause) = next {
-            text.push_str(": ");
-            text.push_str(&cause.to_string());
-            next = cause.source();
-        }
-        Some(text)
+        Some(chain(self.source.as_deref()?))
     }
+}
+
+/// Formats an error with its causes.
+#[must_use]
+pub fn chain(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
 }
 
 impl fmt::Display for Error {

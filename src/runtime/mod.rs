@@ -17,4 +17,5 @@ pub mod modes;
 pub mod programs;
 pub mod slots;
 pub mod telemetry;
+pub mod tls_client;
 pub mod traces;

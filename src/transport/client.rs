@@ -1,18 +1,20 @@
 //! The HTTP client of webhooks, S3 and purges: no redirects, no proxy, bounded responses.
 
 use bytes::Bytes;
-use reqwest::{Client, Response, Url, redirect::Policy};
+use reqwest::{Client, Response, Url};
 
+use crate::runtime::error::chain;
+use crate::runtime::tls_client::http_client;
 use crate::transport::{
     conversation::{TransportTimeouts, host_and_port},
     error::{SendFault, SendRefusal},
     network_policy::NetworkPolicy,
     settings::{FieldProblem, invalid_setting},
-    tls::CustomAuthority,
+    tls::{CustomAuthority, client_config},
 };
 
 /// Bytes of an HTTP response of an external system that are read.
-const TRANSPORT_ANSWER_BYTES_MAX: usize = 256 * 1024;
+pub(super) const TRANSPORT_ANSWER_BYTES_MAX: usize = 256 * 1024;
 
 /// Builds a client that trusts the public certificate authorities and `authority`.
 ///
@@ -23,27 +25,24 @@ pub(super) fn client(
     timeouts: TransportTimeouts,
     policy: NetworkPolicy,
 ) -> Result<Client, SendFault> {
-    let built = Client::builder()
-        .tls_backend_preconfigured(authority.client()?)
-        // A redirect could circumvent the check of the address (contract deliveries-22).
-        .redirect(Policy::none())
-        // Proxy variables of the environment are ignored; a proxy would be a setting.
-        .no_proxy()
+    let built = http_client(client_config(authority)?)
         .dns_resolver(std::sync::Arc::new(policy))
         .connect_timeout(timeouts.connect)
-        .user_agent(concat!("Wirephoto/", env!("CARGO_PKG_VERSION")))
         .build();
     built.map_err(|error| SendRefusal::Certificate(error.without_url().to_string()).into())
 }
 
-/// Reads the body of a response, truncated at the size limit.
-pub(super) async fn body(response: &mut Response) -> Result<Bytes, reqwest::Error> {
+/// Reads the body of a response, truncated at `bytes_max` bytes.
+pub(super) async fn body(
+    response: &mut Response,
+    bytes_max: usize,
+) -> Result<Bytes, reqwest::Error> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {
-        let room = TRANSPORT_ANSWER_BYTES_MAX - body.len();
+        let room = bytes_max - body.len();
         body.extend_from_slice(&chunk[..chunk.len().min(room)]);
         // The rest stays unread: dropping the response closes the connection.
-        if body.len() == TRANSPORT_ANSWER_BYTES_MAX {
+        if body.len() == bytes_max {
             break;
         }
     }
@@ -62,21 +61,9 @@ impl From<reqwest::Error> for SendFault {
         let error = error.without_url();
         match Self::of_chain(&error) {
             Some(fault) => fault,
-            None => Self::Network(std::io::Error::other(describe(&error))),
+            None => Self::Network(std::io::Error::other(chain(&error))),
         }
     }
-}
-
-/// Formats an error with its causes.
-pub(super) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
 }
 
 /// Parses the URL in the setting `name`. Its scheme is `https`, or also `http` if `plain` is true. It has no user

@@ -49,37 +49,32 @@ impl Destination {
     ) -> Result<Option<Self>, FieldProblem> {
         let mut fields = SettingsReader::new(settings);
         let target = match method {
-            ChannelMethod::Download => None,
+            // The settings of downloads are validated elsewhere.
+            ChannelMethod::Download => return Ok(None),
             ChannelMethod::Directory => {
-                Some(MethodSettings::Directory(DirectoryTarget::read(&mut fields)?))
+                MethodSettings::Directory(DirectoryTarget::read(&mut fields)?)
             }
-            ChannelMethod::Email => Some(MethodSettings::Email(EmailTarget::read(&mut fields)?)),
-            ChannelMethod::Ftp => {
-                Some(MethodSettings::Ftp(Box::new(FtpTarget::read(&mut fields, false)?)))
-            }
-            ChannelMethod::Ftps => {
-                Some(MethodSettings::Ftp(Box::new(FtpTarget::read(&mut fields, true)?)))
+            ChannelMethod::Email => MethodSettings::Email(EmailTarget::read(&mut fields)?),
+            ChannelMethod::Ftp | ChannelMethod::Ftps => {
+                let is_encrypted = method == ChannelMethod::Ftps;
+                MethodSettings::Ftp(Box::new(FtpTarget::read(&mut fields, is_encrypted)?))
             }
             // Unlocked here, because a channel whose key cannot be unlocked must not be stored.
             ChannelMethod::Sftp => {
-                Some(MethodSettings::Sftp(Box::new(SftpTarget::read(&mut fields)?.open()?)))
+                MethodSettings::Sftp(Box::new(SftpTarget::read(&mut fields)?.open()?))
             }
-            ChannelMethod::S3 => Some(MethodSettings::S3(Box::new(S3Target::read(&mut fields)?))),
+            ChannelMethod::S3 => MethodSettings::S3(Box::new(S3Target::read(&mut fields)?)),
             ChannelMethod::Webhook => {
-                Some(MethodSettings::Webhook(Box::new(WebhookTarget::read(&mut fields)?)))
+                MethodSettings::Webhook(Box::new(WebhookTarget::read(&mut fields)?))
             }
         };
-        match target {
-            Some(target) => Ok(Some(Self {
-                target,
-                // Channels of users are restricted with `only_public` (contract deliveries-21).
-                policy: NetworkPolicy::Anywhere,
-                method,
-                listed: fields.finish()?,
-            })),
-            // The settings of downloads are validated elsewhere.
-            None => Ok(None),
-        }
+        Ok(Some(Self {
+            target,
+            // Channels of users are restricted with `only_public` (contract deliveries-21).
+            policy: NetworkPolicy::Anywhere,
+            method,
+            listed: fields.finish()?,
+        }))
     }
 
     /// Restricts the destination of a user's channel to public addresses: not this machine, its network or a
@@ -90,32 +85,18 @@ impl Destination {
     }
 
     /// Returns the recipients of the channel's mails; empty for other methods.
-    #[must_use]
     pub fn recipients(&self) -> &[MailAddress] {
-        match &self.target {
-            MethodSettings::Email(email) => email.recipients(),
-            MethodSettings::Directory(_)
-            | MethodSettings::Ftp(_)
-            | MethodSettings::Sftp(_)
-            | MethodSettings::S3(_)
-            | MethodSettings::Webhook(_) => &[],
-        }
+        let MethodSettings::Email(email) = &self.target else { return &[] };
+        &email.to
     }
 
     /// Returns the transport method of the channel.
-    #[must_use]
     pub fn method(&self) -> ChannelMethod {
         self.method
     }
 
-    /// Returns the settings for listings, with `***` in place of every secret.
-    #[must_use]
-    pub fn redacted(&self) -> &Value {
-        &self.listed
-    }
-
-    /// Returns the same as [`Self::redacted`] for these settings, but does not unlock, and therefore not verify, a
-    /// private key.
+    /// Returns settings for listings, with `***` in place of every secret. Does not unlock, and therefore not
+    /// verify, a private key.
     pub fn redact(
         method: ChannelMethod,
         settings: &Map<String, Value>,
@@ -149,7 +130,7 @@ mod tests {
 
     fn check(method: Method, settings: &Value, expected: Result<Value, &str>) {
         let parsed = Destination::parse(method, map(settings));
-        let listed = parsed.map(|found| found.expect("hands over").redacted().clone());
+        let listed = parsed.map(|found| found.expect("hands over").listed);
         let listed = listed.map_err(|error| error.to_string());
         assert_eq!(listed, expected.map_err(str::to_owned), "{settings}");
     }
@@ -190,7 +171,7 @@ mod tests {
         let ftp = json!({"host": "h", "username": "u", "password": "p"});
         let parsed = Destination::parse(Method::Ftp, map(&ftp)).unwrap().unwrap();
         let listed = Destination::redact(Method::Ftp, map(&ftp));
-        assert_eq!(listed, Ok(Some(parsed.redacted().clone())));
+        assert_eq!(listed, Ok(Some(parsed.listed)));
         assert_eq!(Destination::redact(Method::Download, &Map::new()), Ok(None));
     }
 

@@ -56,16 +56,18 @@ impl DirectoryTarget {
             .await?;
         for file in files {
             // The dot hides the file from readers, and the id distinguishes it from the files of other deliveries.
-            let temporary = format!(".{}.{id}.part", file.name());
-            let limit = timeouts.transfer(file.size_bytes());
+            let temporary = format!(".{}.{id}.part", file.name);
+            let limit = timeouts.transfer(file.size_bytes);
             let written = write(&folder, file, &temporary, timeouts);
             if let Err(error) = conversation.run_within(limit, SendStep::Upload, written).await {
                 // Removes the partial file after a full disk or an interrupted read.
                 let _ignored = rustix::fs::unlinkat(&folder, &temporary, AtFlags::empty());
                 return Err(error);
             }
-            let folder = duplicate(&folder, &conversation)?;
-            let name = file.name().to_owned();
+            let folder = folder
+                .try_clone()
+                .map_err(|error| conversation.fail(SendStep::Rename, SendFault::Local(error)))?;
+            let name = file.name.clone();
             let renamed = run_blocking(move || {
                 // The content is already on disk; the sync below makes the new name survive a crash.
                 rustix::fs::renameat(&folder, &temporary, &folder, &name)?;
@@ -81,15 +83,6 @@ impl From<rustix::io::Errno> for SendFault {
     fn from(error: rustix::io::Errno) -> Self {
         Self::Local(error.into())
     }
-}
-
-fn duplicate(
-    folder: &OwnedFd,
-    conversation: &RemoteConversation<'_>,
-) -> Result<OwnedFd, SendError> {
-    folder
-        .try_clone()
-        .map_err(|error| conversation.fail(SendStep::Rename, SendFault::Local(error)))
 }
 
 /// Runs disk operations on a blocking thread.

@@ -6,7 +6,8 @@ use crate::transport::{
     conversation::{RemoteConversation, TransportTimeouts},
     error::{SendError, SendFault, SendStep},
     file::{OutgoingFile, OutgoingReader},
-    mail::{Attachment, Mail, MailAddress, one_line},
+    line::one_line,
+    mail::{Attachment, Mail, MailAddress},
     mailer::Mailer,
     settings::{FieldProblem, SettingsReader, invalid_setting},
 };
@@ -14,7 +15,8 @@ use crate::transport::{
 /// The recipients of a channel that sends mails.
 #[derive(Debug)]
 pub(super) struct EmailTarget {
-    to: Vec<MailAddress>,
+    /// In the order of the settings.
+    pub(super) to: Vec<MailAddress>,
 }
 
 impl EmailTarget {
@@ -37,12 +39,12 @@ impl EmailTarget {
     ) -> Result<(), SendError> {
         let conversation =
             RemoteConversation { endpoint: "e-mail".to_owned(), timeouts, secrets: Vec::new() };
-        let sizes = files.iter().map(OutgoingFile::size_bytes);
+        let sizes = files.iter().map(|file| file.size_bytes);
         let total = sizes.fold(0_u64, u64::saturating_add);
         let mut attachments = Vec::new();
         if total <= mailer.settings().attachments_bytes_max {
             for file in files {
-                let limit = timeouts.transfer(file.size_bytes());
+                let limit = timeouts.transfer(file.size_bytes);
                 let read = conversation
                     .run_within(limit, SendStep::Prepare, read(file, timeouts))
                     .await?;
@@ -80,11 +82,6 @@ impl EmailTarget {
         }
         mailer.send(&mail).await
     }
-
-    /// Returns the recipients in the order of the settings.
-    pub(super) fn recipients(&self) -> &[MailAddress] {
-        &self.to
-    }
 }
 
 fn invalid_recipients() -> FieldProblem {
@@ -103,15 +100,15 @@ async fn read(file: &OutgoingFile, timeouts: TransportTimeouts) -> Result<Attach
     while let Some(chunk) = reader.next().await? {
         bytes.extend_from_slice(&chunk);
     }
-    Ok(Attachment { name: file.name().to_owned(), mime: file.mime().to_owned(), bytes })
+    Ok(Attachment { name: file.name.clone(), mime: file.mime.clone(), bytes })
 }
 
 /// Builds the text of the mail: the item, and each file with its URL unless it is attached.
 fn text(parcel: &DeliveryParcel, files: &[OutgoingFile], linked: bool) -> String {
     let mut text = format!("{}\n\n", one_line(&parcel.headline, usize::MAX));
     for file in files {
-        text.push_str(&format!("{} ({} bytes)\n", file.name(), file.size_bytes()));
-        if linked && let Some(url) = file.url() {
+        text.push_str(&format!("{} ({} bytes)\n", file.name, file.size_bytes));
+        if linked && let Some(url) = &file.url {
             text.push_str(&format!("{url}\n"));
         }
     }

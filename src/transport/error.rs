@@ -1,46 +1,39 @@
 //! Errors of transports: the failed step, its cause, and whether a retry may succeed.
 
-use std::{error::Error as StdError, fmt, io, time::Duration};
+use std::{error::Error as StdError, io, time::Duration};
 
 use thiserror::Error;
 
 use crate::runtime::limits;
-use model::shorten;
+use crate::transport::line::one_line;
 
 /// The step of a send that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 pub enum SendStep {
     /// Checking the files and the settings.
+    #[strum(to_string = "preparing")]
     Prepare,
     /// Resolving the host and opening a connection.
+    #[strum(to_string = "connecting")]
     Connect,
     /// Negotiating TLS or SSH encryption.
+    #[strum(to_string = "securing the connection")]
     Secure,
     /// Authenticating to the server.
+    #[strum(to_string = "logging in")]
     LogIn,
     /// Opening or creating the folder.
+    #[strum(to_string = "finding the folder")]
     Folder,
     /// Transferring the bytes of a file.
+    #[strum(to_string = "uploading")]
     Upload,
     /// Renaming a finished file.
+    #[strum(to_string = "renaming")]
     Rename,
     /// Posting a request or a mail.
+    #[strum(to_string = "posting")]
     Post,
-}
-
-impl fmt::Display for SendStep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Prepare => "preparing",
-            Self::Connect => "connecting",
-            Self::Secure => "securing the connection",
-            Self::LogIn => "logging in",
-            Self::Folder => "finding the folder",
-            Self::Upload => "uploading",
-            Self::Rename => "renaming",
-            Self::Post => "posting",
-        })
-    }
 }
 
 /// The reasons for which a delivery can never be sent.
@@ -176,45 +169,24 @@ impl SendFault {
     }
 
     /// Removes secrets from texts that a remote system sent.
-    fn redacted(self, secrets: &[&str]) -> Self {
-        match self {
-            Self::Certificate(text) => Self::Certificate(clean(&text, secrets)),
-            Self::Tls(text) => Self::Tls(clean(&text, secrets)),
-            Self::Credentials(text) => Self::Credentials(clean(&text, secrets)),
-            Self::Protocol(text) => Self::Protocol(clean(&text, secrets)),
-            Self::Answer { code, server_message, temporary } => {
-                let server_message = clean(&server_message, secrets);
-                Self::Answer { code, server_message, temporary }
-            }
-            Self::Network(_)
-            | Self::TimedOut(_)
-            | Self::HostKey { .. }
-            | Self::Content { .. }
-            | Self::Length { .. }
-            | Self::Local(_)
-            | Self::Refused(_) => self,
+    fn redacted(mut self, secrets: &[&str]) -> Self {
+        if let Self::Certificate(text)
+        | Self::Tls(text)
+        | Self::Credentials(text)
+        | Self::Protocol(text)
+        | Self::Answer { server_message: text, .. } = &mut self
+        {
+            *text = clean(text, secrets);
         }
+        self
     }
 
     /// Converts a permanent error of a login step to refused credentials.
     pub(super) fn of_login(self) -> Self {
-        match self {
-            Self::Answer { server_message, temporary: false, .. } => {
-                Self::Credentials(server_message)
-            }
-            other @ (Self::Answer { .. }
-            | Self::Network(_)
-            | Self::TimedOut(_)
-            | Self::Certificate(_)
-            | Self::Tls(_)
-            | Self::HostKey { .. }
-            | Self::Credentials(_)
-            | Self::Protocol(_)
-            | Self::Content { .. }
-            | Self::Length { .. }
-            | Self::Local(_)
-            | Self::Refused(_)) => other,
+        if let Self::Answer { server_message, temporary: false, .. } = self {
+            return Self::Credentials(server_message);
         }
+        self
     }
 
     /// Classifies a TLS error text: untrusted certificates are permanent, other errors temporary.
@@ -229,34 +201,32 @@ impl SendFault {
         let mut next = Some(error);
         while let Some(cause) = next {
             if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
-                return Some(Self::of_rustls(tls));
+                let text = tls.to_string();
+                let is_certificate = matches!(tls, rustls::Error::InvalidCertificate(_));
+                return Some(if is_certificate {
+                    Self::Certificate(text)
+                } else {
+                    Self::Tls(text)
+                });
             }
             // Our own resolver refuses addresses from inside the HTTP client.
             if let Some(refusal) = cause.downcast_ref::<SendRefusal>() {
                 return Some(refusal.clone().into());
             }
-            // `io::Error::source` skips the error that it wraps, so `get_ref` reads that error.
-            if let Some(io) = cause.downcast_ref::<io::Error>()
-                && let Some(inner) = io.get_ref()
-                && let Some(found) = Self::of_chain(inner)
-            {
-                return Some(found);
-            }
-            if let Some(io) = cause.downcast_ref::<io::Error>()
-                && io.get_ref().is_none()
-            {
-                // Rebuilt, because an error cannot be moved or cloned out of the chain.
-                return Some(Self::Network(io::Error::new(io.kind(), io.to_string())));
+            if let Some(io) = cause.downcast_ref::<io::Error>() {
+                // `io::Error::source` skips the error that it wraps, so `get_ref` reads that error.
+                let found = match io.get_ref() {
+                    Some(inner) => Self::of_chain(inner),
+                    // Rebuilt, because an error cannot be moved or cloned out of the chain.
+                    None => Some(Self::Network(io::Error::new(io.kind(), io.to_string()))),
+                };
+                if found.is_some() {
+                    return found;
+                }
             }
             next = cause.source();
         }
         None
-    }
-
-    fn of_rustls(error: &rustls::Error) -> Self {
-        let text = error.to_string();
-        let certificate = matches!(error, rustls::Error::InvalidCertificate(_));
-        if certificate { Self::Certificate(text) } else { Self::Tls(text) }
     }
 }
 
@@ -273,11 +243,7 @@ pub(super) fn clean(text: &str, secrets: &[&str]) -> String {
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
         text = text.replace(secret, "***");
     }
-    let words: Vec<&str> = text
-        .split(|c: char| c.is_control() || c.is_whitespace())
-        .filter(|w| !w.is_empty())
-        .collect();
-    shorten(&words.join(" "), limits::TRANSPORT_ERROR_CHARS_MAX)
+    one_line(&text, limits::TRANSPORT_ERROR_CHARS_MAX)
 }
 
 /// A failed attempt to send.
@@ -304,14 +270,7 @@ impl SendError {
         self.fault.is_temporary()
     }
 
-    /// Returns the step that failed.
-    #[must_use]
-    pub fn step(&self) -> SendStep {
-        self.step
-    }
-
     /// Returns the cause of the failure.
-    #[must_use]
     pub fn fault(&self) -> &SendFault {
         &self.fault
     }

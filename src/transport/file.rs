@@ -1,6 +1,6 @@
 //! Outgoing files, each with a portable name, a known length and streamed content.
 
-use std::{fmt, future::Future, io, pin::Pin, time::Duration};
+use std::{future::Future, io, pin::Pin, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
@@ -30,10 +30,12 @@ pub struct NameError(String);
 /// The content is opened for sending, and once before that if a method needs the file's hash first. Both must
 /// yield the same bytes.
 pub struct OutgoingFile {
-    name: String,
-    mime: String,
-    size_bytes: u64,
-    url: Option<String>,
+    pub(super) name: String,
+    /// The media type, such as `image/jpeg`.
+    pub(super) mime: String,
+    pub(super) size_bytes: u64,
+    /// The URL at which the receiver can download the file.
+    pub(super) url: Option<String>,
     open: Box<dyn Fn() -> Opening + Send + Sync>,
 }
 
@@ -70,37 +72,6 @@ impl OutgoingFile {
     pub fn with_url(mut self, url: impl Into<String>) -> Self {
         self.url = Some(url.into());
         self
-    }
-
-    /// Returns the file's name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the media type, such as `image/jpeg`.
-    #[must_use]
-    pub fn mime(&self) -> &str {
-        &self.mime
-    }
-
-    /// Returns the length in bytes.
-    #[must_use]
-    pub fn size_bytes(&self) -> u64 {
-        self.size_bytes
-    }
-
-    /// Returns the URL at which the receiver can download the file.
-    #[must_use]
-    pub fn url(&self) -> Option<&str> {
-        self.url.as_deref()
-    }
-}
-
-impl fmt::Debug for OutgoingFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, mime, size_bytes, .. } = self;
-        write!(f, "File {{ {name:?}, {mime:?}, {size_bytes} bytes }}")
     }
 }
 

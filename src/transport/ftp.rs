@@ -20,7 +20,7 @@ use crate::transport::{
     file::{OutgoingFile, OutgoingReader},
     network_policy::NetworkPolicy,
     settings::{FieldProblem, FolderPath, SettingsReader, TransportSecret, missing},
-    tls::CustomAuthority,
+    tls::{CustomAuthority, client_config, read_authority},
 };
 
 /// The encryption of the control and data connections.
@@ -70,7 +70,7 @@ impl FtpTarget {
             password: password.ok_or_else(|| missing("password"))?,
             path: FolderPath::read(fields, "path", true)?,
             authority: if encrypted {
-                CustomAuthority::read(fields)?
+                read_authority(fields)?
             } else {
                 CustomAuthority::default()
             },
@@ -92,7 +92,7 @@ impl FtpTarget {
         session.log_in(self).await?;
         session.enter(&self.path).await?;
         for file in files {
-            session.upload(file, &format!(".{}.{id}.part", file.name())).await?;
+            session.upload(file, &format!(".{}.{id}.part", file.name)).await?;
         }
         // All files have arrived, so a failed `QUIT` is not an error.
         let _ignored =
@@ -104,7 +104,7 @@ impl FtpTarget {
         &self,
         conversation: &RemoteConversation<'_>,
     ) -> Result<AsyncRustlsConnector, SendError> {
-        let config = self.authority.client();
+        let config = client_config(&self.authority);
         let config = config.map_err(|fault| conversation.fail(SendStep::Secure, fault))?;
         Ok(TlsConnector::from(Arc::new(config)).into())
     }
@@ -182,54 +182,42 @@ impl FtpSession<'_> {
 
     /// Changes to a folder and creates missing parts of its path.
     async fn enter(&mut self, path: &FolderPath) -> Result<(), SendError> {
+        let Self { ftp, conversation } = self;
         if path.absolute {
-            self.conversation.await_answer(SendStep::Folder, self.ftp.cwd("/")).await?;
+            conversation.await_answer(SendStep::Folder, ftp.cwd("/")).await?;
         }
         for part in &path.parts {
             // A name that begins with a dash or a space is safe: the argument extends to the end of the line.
-            let entered =
-                self.conversation.await_answer(SendStep::Folder, self.ftp.cwd(part)).await;
-            match entered {
+            match conversation.await_answer(SendStep::Folder, ftp.cwd(part)).await {
                 Ok(()) => continue,
                 // The folder is probably missing, so it is created below.
                 Err(error) if is_final_answer(&error) => {}
                 Err(error) => return Err(error),
             }
+            let created = conversation.await_answer(SendStep::Folder, ftp.mkdir(part)).await;
+            let entered = conversation.await_answer(SendStep::Folder, ftp.cwd(part)).await;
             // A concurrent delivery may create the folder at the same moment, so only its existence counts.
-            let created =
-                self.conversation.await_answer(SendStep::Folder, self.ftp.mkdir(part)).await;
-            let entered =
-                self.conversation.await_answer(SendStep::Folder, self.ftp.cwd(part)).await;
-            match (created, entered) {
-                (_, Ok(())) => {}
-                (Err(error), Err(_)) | (Ok(()), Err(error)) => return Err(error),
+            if let Err(error) = entered {
+                return Err(created.err().unwrap_or(error));
             }
         }
         Ok(())
     }
 
     async fn upload(&mut self, file: &OutgoingFile, temporary: &str) -> Result<(), SendError> {
-        let timeouts = self.conversation.timeouts;
-        let limit = timeouts.transfer(file.size_bytes());
-        let sent = store(&mut self.ftp, file, temporary, timeouts);
-        self.conversation.run_within(limit, SendStep::Upload, sent).await?;
-        let renamed = self
-            .conversation
-            .await_answer(SendStep::Rename, self.ftp.rename(temporary, file.name()))
-            .await;
-        match renamed {
-            Ok(()) => Ok(()),
+        let Self { ftp, conversation } = self;
+        let timeouts = conversation.timeouts;
+        let limit = timeouts.transfer(file.size_bytes);
+        let sent = store(ftp, file, temporary, timeouts);
+        conversation.run_within(limit, SendStep::Upload, sent).await?;
+        let name = file.name.as_str();
+        match conversation.await_answer(SendStep::Rename, ftp.rename(temporary, name)).await {
             // Some servers cannot rename over an existing file, so that file is removed first.
             Err(error) if is_final_answer(&error) => {
-                let _ignored = self
-                    .conversation
-                    .await_answer(SendStep::Rename, self.ftp.rm(file.name()))
-                    .await;
-                self.conversation
-                    .await_answer(SendStep::Rename, self.ftp.rename(temporary, file.name()))
-                    .await
+                let _ignored = conversation.await_answer(SendStep::Rename, ftp.rm(name)).await;
+                conversation.await_answer(SendStep::Rename, ftp.rename(temporary, name)).await
             }
-            Err(error) => Err(error),
+            renamed => renamed,
         }
     }
 }

@@ -24,7 +24,6 @@ use crate::transport::{
     file::{check_id, is_name},
     mailer::MailSettings,
 };
-use model::shorten;
 
 /// Bytes of one header value of a mail.
 const MAIL_HEADER_BYTES_MAX: usize = 8 * 1024;
@@ -46,7 +45,6 @@ impl MailAddress {
     }
 
     /// Returns the address without the display name, such as `desk@example.org`, in its original case.
-    #[must_use]
     pub fn mailbox(&self) -> String {
         self.0.email.to_string()
     }
@@ -81,7 +79,6 @@ impl SentMark {
     }
 
     /// Returns whether the mail was sent.
-    #[must_use]
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -141,14 +138,6 @@ pub struct Mail {
 pub(super) struct ComposedMail {
     pub(super) envelope: Envelope,
     pub(super) bytes: Vec<u8>,
-}
-
-/// Converts any text to one line for a header: control characters and line breaks become spaces, and a long text
-/// is truncated.
-pub(super) fn one_line(text: &str, chars_max: usize) -> String {
-    let words = text.split(|c: char| c.is_control() || c.is_whitespace());
-    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-    shorten(&words.join(" "), chars_max)
 }
 
 impl Mail {
@@ -221,16 +210,10 @@ impl Mail {
 }
 
 fn inline(picture: &InlineImage) -> Result<SinglePart, SendFault> {
-    // Other characters could end the header `Content-ID`.
-    let is_allowed =
-        picture.cid.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
-    let fits = (1..=limits::MAIL_CID_CHARS_MAX).contains(&picture.cid.len());
-    if !fits || !is_allowed {
+    if !is_content_id(&picture.cid) {
         return Err(SendRefusal::Header("picture's id".into()).into());
     }
-    check_value("picture's media type", &picture.mime)?;
-    let mime = ContentType::parse(&picture.mime)
-        .map_err(|_| SendRefusal::Header("picture's media type".into()))?;
+    let mime = content_type("picture's media type", &picture.mime)?;
     Ok(Part::new_inline(picture.cid.clone()).body(picture.bytes.clone(), mime))
 }
 
@@ -238,10 +221,21 @@ fn part(attachment: &Attachment) -> Result<SinglePart, SendFault> {
     if !is_name(&attachment.name, limits::TRANSPORT_NAME_CHARS_MAX) {
         return Err(SendRefusal::Header("attachment's name".into()).into());
     }
-    check_value("attachment's media type", &attachment.mime)?;
-    let mime = ContentType::parse(&attachment.mime)
-        .map_err(|_| SendRefusal::Header("attachment's media type".into()))?;
+    let mime = content_type("attachment's media type", &attachment.mime)?;
     Ok(Part::new(attachment.name.clone()).body(attachment.bytes.clone(), mime))
+}
+
+/// Returns whether a content id consists of 1 to 128 letters, digits, `.`, `_` and `-`. Other characters could end
+/// the header `Content-ID`.
+pub(super) fn is_content_id(cid: &str) -> bool {
+    (1..=limits::MAIL_CID_CHARS_MAX).contains(&cid.len())
+        && cid.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+}
+
+/// Parses a media type, which `name` describes in errors.
+fn content_type(name: &str, mime: &str) -> Result<ContentType, SendRefusal> {
+    check_value(name, mime)?;
+    ContentType::parse(mime).map_err(|_| SendRefusal::Header(name.to_owned()))
 }
 
 fn check_value(name: &str, value: &str) -> Result<(), SendRefusal> {
@@ -360,12 +354,6 @@ mod tests {
         for text in ["", "a", "a@", "a@b.c, d@e.f", "<a@b.c", "å@b.c", "a@b.c\n"] {
             assert_eq!(MailAddress::parse(text), None, "{text:?}");
         }
-    }
-
-    #[test]
-    fn any_headline_becomes_one_line() {
-        assert_eq!(one_line(" a\r\nBcc: b\u{0}\u{2028}c ", 99), "a Bcc: b c");
-        assert_eq!(one_line("åäö åäö", 5), "åäö å…");
     }
 
     /// Splits a part of a composed mail into its header, with folded lines joined, and its body.

@@ -8,7 +8,7 @@ use lettre::transport::smtp::{
     extension::ClientId,
 };
 
-use crate::runtime::config::SecretSource;
+use crate::runtime::config::{MailTls, SecretSource};
 use crate::runtime::limits;
 use crate::runtime::modes;
 use crate::transport::{
@@ -18,17 +18,6 @@ use crate::transport::{
     tls::CustomAuthority,
 };
 
-/// The encryption of the connection to a mail server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SmtpSecurity {
-    /// Unencrypted, for a server on the same machine.
-    None,
-    /// STARTTLS. A server without it is refused.
-    StartTls,
-    /// TLS from the first byte.
-    Tls,
-}
-
 /// The SMTP server that relays our mails.
 #[derive(Clone, Debug)]
 pub struct SmtpServer {
@@ -36,7 +25,8 @@ pub struct SmtpServer {
     pub host: String,
     /// The port: 587 for STARTTLS, 465 for TLS, 25 for neither.
     pub port: u16,
-    pub security: SmtpSecurity,
+    /// The encryption of the connection. A server without STARTTLS is refused if it is required.
+    pub security: MailTls,
     /// The user name and the password; `None` for a server without login.
     pub account: Option<(String, SecretSource)>,
     /// The certificate authorities that are trusted besides the public ones.
@@ -78,13 +68,11 @@ pub struct Mailer {
 
 impl Mailer {
     /// Creates a mailer from its settings.
-    #[must_use]
     pub fn new(settings: MailSettings, timeouts: TransportTimeouts) -> Self {
         Self { settings, timeouts }
     }
 
     /// Returns the settings of the mailer.
-    #[must_use]
     pub fn settings(&self) -> &MailSettings {
         &self.settings
     }
@@ -140,17 +128,17 @@ impl Mailer {
     ) -> Result<(), SendError> {
         let name = ClientId::Domain(self.settings.domain.clone());
         let tls = match smtp.security {
-            SmtpSecurity::None => None,
-            SmtpSecurity::StartTls | SmtpSecurity::Tls => {
+            MailTls::None => None,
+            MailTls::StartTls | MailTls::Tls => {
                 Some(smtp.tls().map_err(|fault| conversation.fail(SendStep::Secure, fault))?)
             }
         };
         // Implicit TLS precedes the greeting; STARTTLS follows it.
-        let implicit_tls = tls.clone().filter(|_| smtp.security == SmtpSecurity::Tls);
+        let implicit_tls = tls.clone().filter(|_| smtp.security == MailTls::Tls);
         let address = (smtp.host.as_str(), smtp.port);
         let opened = AsyncSmtpConnection::connect_tokio1(address, None, &name, implicit_tls, None);
         let mut server = conversation.await_connection(SendStep::Connect, opened).await?;
-        if let (SmtpSecurity::StartTls, Some(tls)) = (smtp.security, tls) {
+        if let (MailTls::StartTls, Some(tls)) = (smtp.security, tls) {
             // No fallback to plain text: an attacker could force it by hiding the capability.
             if !server.can_starttls() {
                 return Err(conversation.fail(SendStep::Secure, SendRefusal::NoStartTls));

@@ -14,6 +14,7 @@ mod email;
 mod error;
 mod file;
 mod ftp;
+mod line;
 mod mail;
 pub mod mail_templates;
 mod mailer;
@@ -36,7 +37,7 @@ pub use self::{
     error::{SendError, SendFault, SendRefusal, SendStep},
     file::{Content, NameError, OutgoingFile},
     mail::{Attachment, InlineImage, Introduction, Mail, MailAddress, SentMark},
-    mailer::{MailSettings, MailTransport, Mailer, SmtpSecurity, SmtpServer},
+    mailer::{MailSettings, MailTransport, Mailer, SmtpServer},
     purge::{CachePurger, PurgeError, PurgeResult},
     settings::TransportSecret,
     tls::CustomAuthority,
@@ -70,7 +71,6 @@ pub struct ChannelTransports {
 impl ChannelTransports {
     /// Creates the transports. Channels of the method `directory` write below the folder `directory_root`; without
     /// it they fail.
-    #[must_use]
     pub fn new(
         directory_root: Option<PathBuf>,
         timeouts: TransportTimeouts,
@@ -80,7 +80,6 @@ impl ChannelTransports {
     }
 
     /// Returns the mailer, which is also used for other mails.
-    #[must_use]
     pub fn mailer(&self) -> &Mailer {
         &self.mailer
     }

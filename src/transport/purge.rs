@@ -2,16 +2,14 @@
 //!
 //! The operator sets the endpoint, so any address is allowed. Calls are idempotent.
 
-use std::path::Path;
 use std::time::Duration;
 
 use reqwest::{Client, Method, RequestBuilder, StatusCode, Url};
 
 use crate::runtime::config::{Cdn, FieldName};
-use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::CERTIFICATES_BYTES_MAX;
+use crate::runtime::error::{Error, ErrorKind, Result, chain};
 use crate::transport::{
-    client::{self, describe, host_and_port_of},
+    client::{self, TRANSPORT_ANSWER_BYTES_MAX, host_and_port_of},
     conversation::TransportTimeouts,
     network_policy::NetworkPolicy,
     tls::CustomAuthority,
@@ -59,12 +57,6 @@ pub struct PurgeResult {
     pub failed: Option<PurgeError>,
 }
 
-impl std::fmt::Debug for CachePurger {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Purger {} {}", self.method, self.name())
-    }
-}
-
 impl CachePurger {
     /// Creates one purger for each URL of the settings, in their order.
     ///
@@ -105,7 +97,9 @@ impl CachePurger {
         let method = method.map_err(|_| wrong("purge_method", "is not a method"))?;
         let timeout = Duration::from_secs(u64::from(cdn.purge_timeout_s));
         let timeouts = TransportTimeouts { connect: timeout, answer: timeout };
-        let client = client::client(&authority(cdn)?, timeouts, NetworkPolicy::Anywhere);
+        let authority = CustomAuthority::read_file(&cdn.purge_ca);
+        let authority = authority.map_err(|why| wrong("purge_ca", &why))?;
+        let client = client::client(&authority, timeouts, NetworkPolicy::Anywhere);
         let client = client.map_err(|fault| wrong("purge_ca", &fault.to_string()))?;
         let header = Some(header).filter(|name| !name.is_empty());
         let authorization = authorization(&cdn.purge_authorization.0)?;
@@ -122,7 +116,6 @@ impl CachePurger {
     }
 
     /// Returns a name for the URL, which is a hash because the URL may contain a token.
-    #[must_use]
     pub fn name(&self) -> String {
         ContentHash::new(self.url.as_bytes()).short()
     }
@@ -167,11 +160,11 @@ impl CachePurger {
         let request = self.request(self.client.request(self.method.clone(), url), keys);
         let mut response = request.send().await.map_err(|error| {
             // The URL may contain a token.
-            temporary_error(&endpoint, describe(&error.without_url()))
+            temporary_error(&endpoint, chain(&error.without_url()))
         })?;
         let status = response.status();
         // The body is read only so that the connection can be reused.
-        let _ignored = client::body(&mut response).await;
+        let _ignored = client::body(&mut response, TRANSPORT_ANSWER_BYTES_MAX).await;
         let is_absent = self.url.contains(KEY) && matches!(status.as_u16(), 404 | 410);
         if status.is_success() || is_absent {
             return Ok(is_absent);
@@ -221,29 +214,6 @@ fn is_for_good(status: StatusCode) -> bool {
 
 fn wrong(setting: &str, problem: &str) -> Error {
     Error::new(ErrorKind::InvalidArgument, format!("cdn.{setting} {problem}"))
-}
-
-/// Reads the certificates of the setting `cdn.purge_ca`.
-fn authority(cdn: &Cdn) -> Result<CustomAuthority> {
-    let path = &cdn.purge_ca;
-    if path.as_os_str().is_empty() {
-        return Ok(CustomAuthority::default());
-    }
-    let metadata = std::fs::metadata(path);
-    let metadata =
-        metadata.map_err(|why| wrong_authority(path, &format!("cannot be read: {why}")))?;
-    if metadata.len() > CERTIFICATES_BYTES_MAX {
-        let why = format!("has more than {CERTIFICATES_BYTES_MAX} bytes");
-        return Err(wrong_authority(path, &why));
-    }
-    let text = std::fs::read_to_string(path);
-    let text = text.map_err(|why| wrong_authority(path, &format!("cannot be read: {why}")))?;
-    CustomAuthority::parse(&text)
-        .ok_or_else(|| wrong_authority(path, "holds no certificates in PEM"))
-}
-
-fn wrong_authority(path: &Path, why: &str) -> Error {
-    wrong("purge_ca", &format!("{} {why}", path.display()))
 }
 
 /// Parses the setting `cdn.purge_authorization`: `NAME: VALUE`, or a value of `Authorization`, in which a space

@@ -1,7 +1,8 @@
 //! Uploads files to a bucket of S3 or of a compatible service.
 
-use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::sync::Arc;
 
+use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use object_store::{
@@ -18,7 +19,7 @@ use parking_lot::Mutex;
 
 use crate::runtime::limits;
 use crate::transport::{
-    client::{self, address, host_and_port_of},
+    client::{self, TRANSPORT_ANSWER_BYTES_MAX, address, host_and_port_of},
     conversation::{RemoteConversation, TransportTimeouts},
     error::{SendError, SendFault, SendStep},
     file::{OutgoingFile, OutgoingReader},
@@ -26,7 +27,7 @@ use crate::transport::{
     settings::{
         FieldProblem, FolderPath, SettingsReader, TransportSecret, invalid_setting, missing,
     },
-    tls::CustomAuthority,
+    tls::{CustomAuthority, read_authority},
 };
 
 /// Bytes of one part of a large upload to S3, and of the largest upload in one piece.
@@ -81,7 +82,7 @@ impl S3Target {
             endpoint,
             key_id: fields.text("accessKeyId")?,
             key: fields.secret("secretAccessKey")?,
-            authority: CustomAuthority::read(fields)?,
+            authority: read_authority(fields)?,
         })
     }
 
@@ -103,9 +104,9 @@ impl S3Target {
         let store = store.map_err(|fault| conversation.fail(SendStep::Prepare, fault))?;
         for file in files {
             let mut parts = self.prefix.parts.clone();
-            parts.push(file.name().to_owned());
+            parts.push(file.name.clone());
             let key = Path::from_iter(parts);
-            let limit = timeouts.transfer(file.size_bytes());
+            let limit = timeouts.transfer(file.size_bytes);
             let upload =
                 BucketUpload { store: &store, key, file, last_refusal: &last_refusal, timeouts };
             conversation.run_within(limit, SendStep::Upload, upload.run()).await?;
@@ -120,12 +121,8 @@ impl S3Target {
         last_refusal: &LastRefusal,
     ) -> Result<AmazonS3, SendFault> {
         let client = client::client(&self.authority, timeouts, policy)?;
-        let connector = PolicyConnector {
-            client,
-            policy,
-            last_refusal: last_refusal.clone(),
-            answer_timeout: timeouts.answer,
-        };
+        let last_refusal = last_refusal.clone();
+        let connector = PolicyConnector { client, policy, last_refusal, timeouts };
         // The delivery queue retries; retries here would only consume the time of the attempt.
         let no_retries = RetryConfig { max_retries: 0, ..RetryConfig::default() };
         let mut builder = AmazonS3Builder::new()
@@ -171,10 +168,10 @@ impl BucketUpload<'_> {
     /// Uploads the file. S3 shows an object only when it is complete, so a temporary name is not needed.
     async fn run(&self) -> Result<(), SendFault> {
         let mut reader = OutgoingReader::open(self.file, self.timeouts.answer).await?;
-        let mime = self.file.mime().to_owned();
+        let mime = self.file.mime.clone();
         let attributes = Attributes::from_iter([(Attribute::ContentType, mime)]);
         let part_bytes = u64::try_from(S3_PART_BYTES).unwrap_or(u64::MAX);
-        if self.file.size_bytes() <= part_bytes {
+        if self.file.size_bytes <= part_bytes {
             let payload = next_part(&mut reader, &mut BytesMut::new()).await?;
             let options = PutOptions { attributes, ..PutOptions::default() };
             // An empty file has no part and is sent as an empty body.
@@ -277,27 +274,17 @@ fn error_code(body: &str) -> Option<&str> {
 }
 
 /// Makes the library use our HTTP client.
+#[derive(Clone, Debug)]
 struct PolicyConnector {
     client: reqwest::Client,
     policy: NetworkPolicy,
     last_refusal: LastRefusal,
-    answer_timeout: Duration,
-}
-
-impl fmt::Debug for PolicyConnector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Connector")
-    }
+    timeouts: TransportTimeouts,
 }
 
 impl HttpConnector for PolicyConnector {
     fn connect(&self, _options: &ClientOptions) -> object_store::Result<HttpClient> {
-        Ok(HttpClient::new(Self {
-            client: self.client.clone(),
-            policy: self.policy,
-            last_refusal: self.last_refusal.clone(),
-            answer_timeout: self.answer_timeout,
-        }))
+        Ok(HttpClient::new(self.clone()))
     }
 }
 
@@ -305,13 +292,12 @@ fn network_error(error: reqwest::Error) -> HttpError {
     HttpError::new(HttpErrorKind::Unknown, error.without_url())
 }
 
-impl PolicyConnector {
-    async fn send_request(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+#[async_trait]
+impl HttpService for PolicyConnector {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (parts, body) = request.into_parts();
         let bytes = u64::try_from(body.content_length()).unwrap_or(u64::MAX);
-        let limit =
-            TransportTimeouts { answer: self.answer_timeout, ..TransportTimeouts::default() }
-                .transfer(bytes);
+        let limit = self.timeouts.transfer(bytes);
         let url = reqwest::Url::parse(&parts.uri.to_string());
         let url = url.map_err(|error| HttpError::new(HttpErrorKind::Request, error))?;
         // The resolver checks only host names, so a URL with an IP address is checked here.
@@ -321,7 +307,8 @@ impl PolicyConnector {
         let request = self.client.request(parts.method, url).headers(parts.headers);
         let request = request.timeout(limit).body(reqwest::Body::wrap(body));
         let mut response = request.send().await.map_err(network_error)?;
-        let body = client::body(&mut response).await.map_err(network_error)?;
+        let body = client::body(&mut response, TRANSPORT_ANSWER_BYTES_MAX).await;
+        let body = body.map_err(network_error)?;
         if !response.status().is_success() || body.starts_with(b"<Error") {
             self.last_refusal.note(response.status().as_u16(), &body);
         }
@@ -329,18 +316,5 @@ impl PolicyConnector {
         *answer.status_mut() = response.status();
         *answer.headers_mut() = std::mem::take(response.headers_mut());
         Ok(answer)
-    }
-}
-
-impl HttpService for PolicyConnector {
-    fn call<'service, 'future>(
-        &'service self,
-        request: HttpRequest,
-    ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'future>>
-    where
-        'service: 'future,
-        Self: 'future,
-    {
-        Box::pin(self.send_request(request))
     }
 }

@@ -151,9 +151,9 @@ impl SftpTarget {
         conversation.await_answer(SendStep::LogIn, self.log_in(&mut ssh)).await?;
         let session =
             conversation.await_answer(SendStep::Folder, open_sftp(&ssh, timeouts)).await?;
-        let mut folder = RemoteFolder::open(&conversation, session, &self.path).await?;
+        let folder = RemoteFolder::open(&conversation, session, &self.path).await?;
         for file in files {
-            folder.upload(file, &format!(".{}.{id}.part", file.name())).await?;
+            folder.upload(file, &format!(".{}.{id}.part", file.name)).await?;
         }
         // All files have arrived, so a failed disconnect is not an error.
         let disconnected = ssh.disconnect(russh::Disconnect::ByApplication, "", "en");
@@ -267,15 +267,10 @@ fn private_key(
     }
     let read = decode_secret_key(key.reveal(), passphrase.map(TransportSecret::reveal));
     let key = read.map_err(|_| invalid_setting("privateKey", expected))?;
-    match key.algorithm() {
-        Algorithm::Ed25519 | Algorithm::Ecdsa { .. } => Ok(Arc::new(key)),
-        Algorithm::Dsa
-        | Algorithm::Rsa { .. }
-        | Algorithm::SkEcdsaSha2NistP256
-        | Algorithm::SkEd25519
-        | Algorithm::Other(_)
-        | _ => Err(invalid_setting("privateKey", "an Ed25519 or ECDSA key")),
+    if matches!(key.algorithm(), Algorithm::Ed25519 | Algorithm::Ecdsa { .. }) {
+        return Ok(Arc::new(key));
     }
+    Err(invalid_setting("privateKey", "an Ed25519 or ECDSA key"))
 }
 
 async fn open_sftp(

@@ -51,11 +51,9 @@ impl<'a> RemoteFolder<'a> {
                 // folder is still missing.
                 let created = session.mkdir(&prefix, FileAttributes::empty());
                 let created = conversation.await_answer(SendStep::Folder, created).await;
+                let found = session.stat(&prefix);
                 if let Err(error) = created
-                    && conversation
-                        .await_answer(SendStep::Folder, session.stat(&prefix))
-                        .await
-                        .is_err()
+                    && conversation.await_answer(SendStep::Folder, found).await.is_err()
                 {
                     return Err(error);
                 }
@@ -67,35 +65,27 @@ impl<'a> RemoteFolder<'a> {
 
     /// Uploads a file under the name `temporary` and then renames it, so that readers never see a partial file.
     pub(super) async fn upload(
-        &mut self,
+        &self,
         file: &OutgoingFile,
         temporary: &str,
     ) -> Result<(), SendError> {
+        let Self { conversation, session, .. } = self;
         let from = self.path(temporary);
-        let to = self.path(file.name());
-        let limit = self.conversation.timeouts.transfer(file.size_bytes());
-        self.conversation.run_within(limit, SendStep::Upload, self.write(file, &from)).await?;
+        let to = self.path(&file.name);
+        let limit = conversation.timeouts.transfer(file.size_bytes);
+        conversation.run_within(limit, SendStep::Upload, self.write(file, &from)).await?;
         if self.renames_over {
-            return self
-                .conversation
+            return conversation
                 .await_answer(SendStep::Rename, self.rename_over(&from, &to))
                 .await;
         }
-        if self
-            .conversation
-            .await_answer(SendStep::Rename, self.session.rename(&from, &to))
-            .await
-            .is_ok()
-        {
+        if conversation.await_answer(SendStep::Rename, session.rename(&from, &to)).await.is_ok() {
             return Ok(());
         }
         // Without the extension, a rename fails if the target exists, so the target is removed first.
-        let _ignored =
-            self.conversation.await_answer(SendStep::Rename, self.session.remove(&to)).await;
-        self.conversation
-            .await_answer(SendStep::Rename, self.session.rename(&from, &to))
-            .await
-            .map(drop)
+        let _ignored = conversation.await_answer(SendStep::Rename, session.remove(&to)).await;
+        let renamed = session.rename(&from, &to);
+        conversation.await_answer(SendStep::Rename, renamed).await.map(drop)
     }
 
     fn path(&self, name: &str) -> String {
@@ -155,7 +145,7 @@ impl From<Error> for SendFault {
     fn from(error: Error) -> Self {
         match error {
             Error::Status(status) => Self::Answer {
-                code: code(status.status_code),
+                code: status.status_code as u32,
                 temporary: is_temporary(status.status_code),
                 server_message: status.error_message,
             },
@@ -168,31 +158,11 @@ impl From<Error> for SendFault {
     }
 }
 
-/// Returns the protocol's number of a status.
-fn code(status: StatusCode) -> u32 {
-    match status {
-        StatusCode::Ok => 0,
-        StatusCode::Eof => 1,
-        StatusCode::NoSuchFile => 2,
-        StatusCode::PermissionDenied => 3,
-        StatusCode::Failure => 4,
-        StatusCode::BadMessage => 5,
-        StatusCode::NoConnection => 6,
-        StatusCode::ConnectionLost => 7,
-        StatusCode::OpUnsupported => 8,
-    }
-}
-
 /// Returns whether a retry may succeed. `Failure` is temporary, because version 3 has no other status for a full
 /// disk.
 fn is_temporary(status: StatusCode) -> bool {
-    match status {
-        StatusCode::NoSuchFile | StatusCode::PermissionDenied | StatusCode::OpUnsupported => false,
-        StatusCode::Ok
-        | StatusCode::Eof
-        | StatusCode::Failure
-        | StatusCode::BadMessage
-        | StatusCode::NoConnection
-        | StatusCode::ConnectionLost => true,
-    }
+    !matches!(
+        status,
+        StatusCode::NoSuchFile | StatusCode::PermissionDenied | StatusCode::OpUnsupported
+    )
 }

@@ -38,13 +38,13 @@ use serde_json::{Value, json};
 
 use crate::transport::{
     DeliveryParcel,
-    client::{self, address, host_and_port_of},
+    client::{self, TRANSPORT_ANSWER_BYTES_MAX, address, host_and_port_of},
     conversation::{RemoteConversation, TransportTimeouts},
     error::{SendError, SendFault, SendRefusal, SendStep},
     file::{OutgoingFile, OutgoingReader},
     network_policy::NetworkPolicy,
     settings::{FieldProblem, HIDDEN, SettingsReader, TransportSecret, invalid_setting},
-    tls::CustomAuthority,
+    tls::{CustomAuthority, read_authority},
 };
 
 /// Minimum bytes of a webhook's secret (Standard Webhooks asks for 24 to 64).
@@ -97,7 +97,7 @@ impl WebhookTarget {
             Some(_) => return Err(invalid_setting("mode", "`notify` or `files`")),
         };
         let key = hmac::Key::new(hmac::HMAC_SHA256, &bytes);
-        Ok(Self { url, key, secret, mode, authority: CustomAuthority::read(fields)? })
+        Ok(Self { url, key, secret, mode, authority: read_authority(fields)? })
     }
 
     pub(super) async fn send(
@@ -128,7 +128,7 @@ impl WebhookTarget {
             WebhookMode::Files => {
                 for index in 0..files.len() {
                     // The file is read twice: for its checksum, and for sending.
-                    let limit = timeouts.transfer(files[index].size_bytes().saturating_mul(2));
+                    let limit = timeouts.transfer(files[index].size_bytes.saturating_mul(2));
                     let posted = self.post_file(&client, timeouts, parcel, files, index);
                     conversation.run_within(limit, SendStep::Post, posted).await?;
                 }
@@ -165,11 +165,11 @@ impl WebhookTarget {
         let checksum = sha256_hex(OutgoingReader::open(file, timeouts.answer).await?).await?;
         let facts = json!({
             "delivery": parcel.id, "uri": parcel.item_uri, "version": parcel.version,
-            "name": file.name(), "mime": file.mime(), "size": file.size_bytes(), "sha256": checksum,
+            "name": file.name, "mime": file.mime, "size": file.size_bytes, "sha256": checksum,
             "index": index + 1, "count": files.len(),
         });
         let facts = ascii(&facts.to_string());
-        if file.mime().chars().any(char::is_control) {
+        if file.mime.chars().any(char::is_control) {
             return Err(SendRefusal::Control("media type".into()).into());
         }
         let id = format!("{}:{}", parcel.id, index + 1);
@@ -181,9 +181,9 @@ impl WebhookTarget {
         let request = self
             .signed(client, &id, parcel, &facts)
             .header("wirephoto-file", facts)
-            .header("content-type", file.mime())
+            .header("content-type", &file.mime)
             // Without this header, the stream would be sent in chunks, without a length.
-            .header("content-length", file.size_bytes())
+            .header("content-length", file.size_bytes)
             .body(Body::wrap_stream(chunks));
         post(request).await
     }
@@ -206,10 +206,9 @@ impl WebhookTarget {
 }
 
 fn file_json(file: &OutgoingFile) -> Value {
-    let mut object =
-        json!({ "name": file.name(), "mime": file.mime(), "size": file.size_bytes() });
-    if let Some(url) = file.url() {
-        object["url"] = url.into();
+    let mut object = json!({ "name": file.name, "mime": file.mime, "size": file.size_bytes });
+    if let Some(url) = &file.url {
+        object["url"] = url.as_str().into();
     }
     object
 }
@@ -228,7 +227,7 @@ async fn post(request: RequestBuilder) -> Result<(), SendFault> {
     let status = response.status().as_u16();
     if response.status().is_success() {
         // The body is discarded. It is read so that the receiver's response is not aborted.
-        let _ignored = client::body(&mut response).await;
+        let _ignored = client::body(&mut response, TRANSPORT_ANSWER_BYTES_MAX).await;
         return Ok(());
     }
     let server_message = response.status().canonical_reason().unwrap_or_default().to_owned();
@@ -251,25 +250,12 @@ fn own_failure(error: &(dyn std::error::Error + 'static)) -> Option<SendFault> {
     while let Some(cause) = next {
         if let Some(SourceFailure(fault)) = cause.downcast_ref::<SourceFailure>() {
             // Rebuilt, because an error cannot be moved or cloned out of the chain.
-            return Some(match fault {
-                SendFault::Length { name, expected, found } => {
-                    SendFault::Length { name: name.clone(), expected: *expected, found: *found }
-                }
-                other @ (SendFault::Network(_)
-                | SendFault::TimedOut(_)
-                | SendFault::Certificate(_)
-                | SendFault::Tls(_)
-                | SendFault::HostKey { .. }
-                | SendFault::Credentials(_)
-                | SendFault::Answer { .. }
-                | SendFault::Protocol(_)
-                | SendFault::Content { .. }
-                | SendFault::Local(_)
-                | SendFault::Refused(_)) => SendFault::Content {
-                    name: "the file".into(),
-                    cause: std::io::Error::other(other.to_string()),
-                },
-            });
+            if let SendFault::Length { name, expected, found } = fault {
+                let name = name.clone();
+                return Some(SendFault::Length { name, expected: *expected, found: *found });
+            }
+            let cause = std::io::Error::other(fault.to_string());
+            return Some(SendFault::Content { name: "the file".into(), cause });
         }
         next = cause.source();
     }

@@ -9,7 +9,6 @@ use tokio::{runtime::Handle, task::JoinHandle};
 
 use super::{
     Auth,
-    pacing::PacedAttempt,
     throttle::{EvaluatedAttempt, ThrottleDecision, ThrottleSubject},
 };
 use crate::runtime::error::{Error, Result};
@@ -39,10 +38,8 @@ pub(super) enum CachedVerdict {
 
 impl CachedVerdict {
     pub(super) fn decision_counted(&self) -> Option<ThrottleDecision> {
-        match self {
-            Self::Nothing | Self::Right => None,
-            Self::Wrong(decision) => Some(*decision),
-        }
+        let Self::Wrong(decision) = self else { return None };
+        Some(*decision)
     }
 }
 
@@ -71,7 +68,7 @@ impl AttemptEvaluation {
         // applies.
         let is_admitted = match decision {
             ThrottleDecision::Evaluate => true,
-            ThrottleDecision::Pace { .. } => self.is_paced,
+            ThrottleDecision::Pace(_) => self.is_paced,
             ThrottleDecision::Locked { .. } => false,
         };
         (!is_admitted).then_some(EvaluationOutcome { decision, fits: false, stored: None })
@@ -118,10 +115,10 @@ impl Auth {
             ThrottleDecision::Locked { .. } => CachedVerdict::Nothing,
             // Pacing slows guesses, and a network that has proved the secret recently does not
             // guess.
-            ThrottleDecision::Pace { .. } | ThrottleDecision::Evaluate if right => {
+            ThrottleDecision::Pace(_) | ThrottleDecision::Evaluate if right => {
                 CachedVerdict::Right
             }
-            decision @ (ThrottleDecision::Pace { .. } | ThrottleDecision::Evaluate) => {
+            decision @ (ThrottleDecision::Pace(_) | ThrottleDecision::Evaluate) => {
                 CachedVerdict::Wrong(decision)
             }
         }
@@ -139,9 +136,8 @@ impl Auth {
         let attempt = Arc::new(attempt);
         let mut outcome = self.hash(Arc::clone(&attempt), false, now).await?;
         // Nothing was counted for this evaluation, so the attempt is evaluated again in its slot.
-        if let ThrottleDecision::Pace { key, overrun, has_failed } = outcome.decision {
-            let paced = PacedAttempt { key, address: attempt.address, overrun, has_failed };
-            outcome = match self.inner.pacer.reserve(paced, now) {
+        if let ThrottleDecision::Pace(name) = outcome.decision {
+            outcome = match self.inner.pacer.reserve(name, attempt.address, now) {
                 Ok(wait) => self.hash_paced(attempt, wait, now).await?,
                 Err(wait_s) => return Ok(AttemptOutcome::Throttled { wait_s }),
             };
@@ -150,7 +146,7 @@ impl Auth {
             ThrottleDecision::Locked { wait_s } => Ok(AttemptOutcome::Throttled { wait_s }),
             // Only attempts without a slot get this decision, and each of them got a slot or was refused
             // above.
-            ThrottleDecision::Pace { .. } => Ok(AttemptOutcome::Throttled { wait_s: 1 }),
+            ThrottleDecision::Pace(_) => Ok(AttemptOutcome::Throttled { wait_s: 1 }),
             ThrottleDecision::Evaluate if outcome.fits => Ok(AttemptOutcome::Right),
             ThrottleDecision::Evaluate => {
                 await_stored(outcome.stored).await;
@@ -168,9 +164,8 @@ impl Auth {
         now: Timestamp,
     ) -> Result<AttemptOutcome> {
         await_stored(Some(self.store_failure(&Handle::current(), &attempt.subject, now))).await;
-        if let ThrottleDecision::Pace { key, overrun, has_failed } = decision {
-            let paced = PacedAttempt { key, address: attempt.address, overrun, has_failed };
-            match self.inner.pacer.reserve(paced, now) {
+        if let ThrottleDecision::Pace(name) = decision {
+            match self.inner.pacer.reserve(name, attempt.address, now) {
                 Ok(wait) => tokio::time::sleep(wait).await,
                 Err(wait_s) => return Ok(AttemptOutcome::Throttled { wait_s }),
             }

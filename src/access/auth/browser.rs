@@ -2,7 +2,6 @@
 
 /// Returns the browser and its operating system, if `User-Agent` names them, such as "Firefox, Windows".
 /// Returns an unknown value unchanged.
-#[must_use]
 pub fn browser_name(user_agent: &str) -> String {
     // Most browsers also name the browsers that they imitate, so the order matters.
     const BROWSERS: [(&str, &str); 8] = [

@@ -1,9 +1,22 @@
-//! Device cookies distinguish a browser in which a user has logged in from browsers that guess passwords
-//! (OWASP, "Slow down online guessing attacks with device cookies").
+//! Device cookies, which keep a user's own browser working while someone else guesses the user's password.
 //!
-//! A cookie proves an earlier login of one user with the user's current password; it grants no access. Its
-//! attempts are counted by the cookie alone, so failures of other clients do not lock its owner out, and a
-//! stolen cookie allows no more guesses than a missing cookie.
+//! Failed logins lock a user name out for the network that they come from ([`super::throttle`]), and slow it down
+//! for all networks ([`super::pacing`]). Without an exception, an attacker could use that to keep the owner of the
+//! name out. So every login in a browser leaves a cookie there (OWASP, "Slow down online guessing attacks with device
+//! cookies"). Later attempts with that cookie are counted by the cookie alone, and failures of other clients do not
+//! affect them.
+//!
+//! A cookie grants no access: its owner still needs the password. A stolen cookie allows no more guesses than a
+//! missing cookie, because its own attempts are limited like those of a network. It is valid for one user, for
+//! [`DEVICE_COOKIE_FOR`], and until the user's password changes.
+//!
+//! The value of a cookie is the base64url of 56 bytes:
+//!
+//! | Bytes | Content |
+//! | --- | --- |
+//! | 16 | random id of the device |
+//! | 8 | time of the login in seconds since 1970, big-endian |
+//! | 32 | HMAC-SHA-256 of both, the number of the user and the hash of the user's password |
 
 use std::{fmt, time::Duration};
 
@@ -15,32 +28,14 @@ use jiff::Timestamp;
 use super::RandomSecret;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::DEVICE_COOKIE_FOR;
-use crate::storage::database::{Db, DbError, WriteTx};
+use crate::storage::database::Db;
 use model::account::UserId;
 
-/// Name of the stored secret that holds the key. All nodes share it, and a migration copies it.
+/// Name of the stored secret with which cookies are signed. All nodes share it, and a migration copies it.
 const KEY: &str = "device-cookie-key";
-/// Signed bytes of a cookie, in front of its signature: the device id, and the time of the login.
-const SIGNED_BYTES: usize = 16 + 8;
-/// Bytes of the HMAC-SHA-256 signature.
-const SIGNATURE_BYTES: usize = 32;
 
-/// The random identifier of a device, generated at each login.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct DeviceId(pub(super) [u8; 16]);
-
-impl fmt::Display for DeviceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&URL_SAFE_NO_PAD.encode(self.0))
-    }
-}
-
-/// The unverified device cookie of a request.
-#[derive(Clone, Copy)]
-pub(super) struct DeviceCookie {
-    signed: [u8; SIGNED_BYTES],
-    signature: [u8; SIGNATURE_BYTES],
-}
+/// Signs and verifies device cookies.
+pub(super) struct DeviceKey(hmac::Key);
 
 /// The user for whom a cookie is valid, with the current hash of the user's password.
 #[derive(Clone, Copy)]
@@ -49,53 +44,27 @@ pub(super) struct DeviceOwner<'a> {
     pub(super) password_hash: &'a str,
 }
 
-impl DeviceCookie {
-    /// Parses the value of a cookie; `None` if it is malformed.
-    pub(super) fn parse(value: &str) -> Option<Self> {
-        let bytes = URL_SAFE_NO_PAD.decode(value).ok()?;
-        let (signed, signature) = bytes.split_first_chunk()?;
-        Some(Self { signed: *signed, signature: signature.try_into().ok()? })
-    }
-
-    /// Returns the device that the cookie names.
-    pub(super) fn device(&self) -> DeviceId {
-        let mut device = [0; 16];
-        device.copy_from_slice(&self.signed[..16]);
-        DeviceId(device)
-    }
-
-    fn issued_s(&self) -> i64 {
-        let mut seconds = [0; 8];
-        seconds.copy_from_slice(&self.signed[16..]);
-        i64::from_be_bytes(seconds)
-    }
-}
-
-/// Signs and verifies device cookies.
-pub(super) struct DeviceKey(hmac::Key);
-
 impl DeviceKey {
     /// Loads the key from the database, or generates it if the database has no key.
     pub(super) async fn load(db: &Db) -> Result<Self> {
         let text = match db.read(|tx| tx.find_secret_state(KEY)).await? {
             Some(stored) => stored,
             None => {
-                let generated = RandomSecret::new()?.reveal().to_owned();
-                db.write(move |tx| create_unless_stored(generated, tx)).await?
+                let generated = RandomSecret::new()?;
+                db.write(move |tx| generated.store_once(tx, KEY)).await?
             }
         };
         let key = URL_SAFE_NO_PAD.decode(text).map_err(Error::internal)?;
         Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &key)))
     }
 
-    /// Returns the value of a new cookie for a browser in which `owner` logged in.
+    /// Returns the value of a new cookie for a browser in which `owner` logged in at `now`.
     pub(super) fn issue(&self, owner: DeviceOwner<'_>, now: Timestamp) -> Result<String> {
-        let mut signed = [0; SIGNED_BYTES];
-        rand::fill(&mut signed[..16]).map_err(|_| Error::internal("no random bits"))?;
-        signed[16..].copy_from_slice(&now.as_second().to_be_bytes());
-        let signature = hmac::sign(&self.0, &message(&signed, owner));
-        let mut bytes = signed.to_vec();
-        bytes.extend_from_slice(signature.as_ref());
+        let mut device = DeviceId([0; 16]);
+        rand::fill(&mut device.0).map_err(|_| Error::internal("no random bits"))?;
+        let issued_s = now.as_second();
+        let signature = hmac::sign(&self.0, &signed_message(device, issued_s, owner));
+        let bytes = [device.0.as_slice(), &issued_s.to_be_bytes(), signature.as_ref()].concat();
         Ok(URL_SAFE_NO_PAD.encode(bytes))
     }
 
@@ -107,32 +76,59 @@ impl DeviceKey {
         now: Timestamp,
     ) -> bool {
         // A cookie from the future has a negative age and is refused.
-        let age_s = now.as_second().checked_sub(cookie.issued_s());
+        let age_s = now.as_second().checked_sub(cookie.issued_s);
         let age = age_s.and_then(|age_s| u64::try_from(age_s).ok()).map(Duration::from_secs);
-        let message = message(&cookie.signed, owner);
+        let message = signed_message(cookie.device, cookie.issued_s, owner);
         age.is_some_and(|age| age < DEVICE_COOKIE_FOR)
             // `verify` compares in constant time.
             && hmac::verify(&self.0, &message, &cookie.signature).is_ok()
     }
 }
 
-/// Stores a new key, and returns it. If a different node was faster, returns the key of that node.
-fn create_unless_stored(generated: String, tx: &WriteTx<'_>) -> Result<String, DbError> {
-    if let Some(stored) = tx.as_read().find_secret_state(KEY)? {
-        return Ok(stored);
-    }
-    tx.write_secret_state(KEY, &generated)?;
-    Ok(generated)
+/// Returns the message that the signature of a cookie covers. It includes facts that are not in the cookie, so a
+/// cookie of a different user, or from before a change of the password, is invalid (contract login-23).
+fn signed_message(device: DeviceId, issued_s: i64, owner: DeviceOwner<'_>) -> Vec<u8> {
+    // Only the last part varies in length, so no two inputs have the same message.
+    [
+        b"wirephoto device\0".as_slice(),
+        &device.0,
+        &issued_s.to_be_bytes(),
+        &owner.user.0.to_be_bytes(),
+        owner.password_hash.as_bytes(),
+    ]
+    .concat()
 }
 
-fn message(signed: &[u8; SIGNED_BYTES], owner: DeviceOwner<'_>) -> Vec<u8> {
-    // Only the last part varies in length, so no two inputs have the same message.
-    let mut message = b"wirephoto device\0".to_vec();
-    message.extend_from_slice(signed);
-    message.extend_from_slice(&owner.user.0.to_be_bytes());
-    // A new password has a different hash, which invalidates the cookie (contract login-23).
-    message.extend_from_slice(owner.password_hash.as_bytes());
-    message
+/// The device cookie of a request. Its content is unverified until [`DeviceKey::verify`] accepts it.
+#[derive(Clone, Copy)]
+pub(super) struct DeviceCookie {
+    pub(super) device: DeviceId,
+    issued_s: i64,
+    signature: [u8; 32],
+}
+
+impl DeviceCookie {
+    /// Parses the value of a cookie; `None` if it is malformed.
+    pub(super) fn parse(value: &str) -> Option<Self> {
+        let bytes = URL_SAFE_NO_PAD.decode(value).ok()?;
+        let (device, rest) = bytes.split_first_chunk()?;
+        let (issued_s, signature) = rest.split_first_chunk()?;
+        Some(Self {
+            device: DeviceId(*device),
+            issued_s: i64::from_be_bytes(*issued_s),
+            signature: signature.try_into().ok()?,
+        })
+    }
+}
+
+/// The random identifier of a device, generated at each login. It names the counter of the device's failed attempts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DeviceId(pub(super) [u8; 16]);
+
+impl fmt::Display for DeviceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&URL_SAFE_NO_PAD.encode(self.0))
+    }
 }
 
 #[cfg(test)]
@@ -167,8 +163,8 @@ mod tests {
         let ours = key(b"ours");
         let [one, other] = [1, 2].map(|second| ours.issue(ADA, at(second)).unwrap());
         let [one, other] = [one, other].map(|value| DeviceCookie::parse(&value).unwrap());
-        assert_ne!(one.device(), other.device());
-        let forged = DeviceCookie { signed: one.signed, signature: other.signature };
+        assert_ne!(one.device, other.device);
+        let forged = DeviceCookie { signature: other.signature, ..one };
         assert!(!ours.verify(&forged, ADA, at(3)));
     }
 

@@ -210,13 +210,13 @@ impl Auth {
         let subject = ThrottleSubject::of_user(request.user_name, request.address);
         let cookie = request.device_cookie.and_then(DeviceCookie::parse);
         // A valid device cookie has its own counter, so an attempt with a cookie is decided later.
-        if cookie.is_none() && self.is_locked(&subject, now) {
+        if cookie.is_none() && self.refuse_locked(&subject, now).is_err() {
             // A locked-out attempt must not cost a database read.
             return Ok(LoginCandidate { user: None, password_hash: None, subject });
         }
         let mut keys = subject.keys();
         // One read loads the counters of both subjects: only the user shows whether the cookie is valid.
-        keys.extend(cookie.map(|cookie| device_key(cookie.device())));
+        keys.extend(cookie.map(|cookie| device_key(cookie.device)));
         let name = request.user_name.to_owned();
         let (found, failures) = self
             .inner
@@ -233,7 +233,7 @@ impl Auth {
         if let Some(cookie) = cookie
             && self.is_device_of(&cookie, &candidate, now).await?
         {
-            candidate.subject = ThrottleSubject::of_device(cookie.device(), request.address);
+            candidate.subject = ThrottleSubject::of_device(cookie.device, request.address);
         }
         Ok(candidate)
     }
@@ -249,10 +249,6 @@ impl Auth {
             return Ok(false);
         };
         Ok(key.verify(cookie, DeviceOwner { user: user.id, password_hash: hash }, now))
-    }
-
-    fn is_locked(&self, subject: &ThrottleSubject, now: Timestamp) -> bool {
-        matches!(self.inner.throttle.decide(subject, now), ThrottleDecision::Locked { .. })
     }
 
     /// Compares a login with the cached secrets of its network; counts the login if it is wrong.
@@ -321,7 +317,7 @@ impl Auth {
     fn refuse_locked(&self, subject: &ThrottleSubject, now: Timestamp) -> Result<()> {
         match self.inner.throttle.decide(subject, now) {
             ThrottleDecision::Locked { wait_s } => Err(throttled(wait_s)),
-            ThrottleDecision::Pace { .. } | ThrottleDecision::Evaluate => Ok(()),
+            ThrottleDecision::Pace(_) | ThrottleDecision::Evaluate => Ok(()),
         }
     }
 
@@ -385,7 +381,7 @@ impl Auth {
     #[must_use]
     pub fn device_hash(cookie: &str) -> Option<ContentHash> {
         let cookie = DeviceCookie::parse(cookie)?;
-        Some(ContentHash::new(&cookie.device().0))
+        Some(ContentHash::new(&cookie.device.0))
     }
 
     async fn device_key(&self) -> Result<&DeviceKey> {

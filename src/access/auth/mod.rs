@@ -127,7 +127,7 @@ struct AuthInner {
     device_key: OnceCell<DeviceKey>,
     tokens: Cache<ContentHash, Arc<AccessToken>>,
     /// The owner and the number of each API key.
-    keys: Cache<ContentHash, (UserId, i64)>,
+    keys: Cache<ContentHash, Arc<(UserId, i64)>>,
     sessions: Cache<ContentHash, Arc<BrowserSession>>,
     accounts: Cache<UserId, Arc<Account>>,
     /// Resolved callers, each with the change counter of that time: while nothing changes, a known caller
@@ -154,7 +154,7 @@ impl Auth {
             db,
             hasher,
             passwords,
-            throttle: LoginThrottle::new(limits.into()),
+            throttle: LoginThrottle::new(limits),
             pacer: LoginPacer::default(),
             device_key: OnceCell::new(),
             tokens: Cache::new(TOKENS_CACHED_MAX),
@@ -172,23 +172,20 @@ impl Auth {
 
     /// Applies new limits for failed logins; the parameters of password hashing stay unchanged.
     pub fn set_throttle_limits(&self, limits: HashLimits) {
-        self.inner.throttle.set_limits(limits.into());
+        self.inner.throttle.set_limits(limits);
     }
 
     /// Returns the window in which counters of failed logins are in force at `now`.
-    #[must_use]
     pub fn failure_window(&self, now: Timestamp) -> WindowStart {
         self.inner.throttle.window_start(now)
     }
 
     /// Returns the hasher for passwords.
-    #[must_use]
     pub fn hasher(&self) -> &Argon2Hasher {
         &self.inner.hasher
     }
 
     /// Returns the database that holds the accounts.
-    #[must_use]
     pub fn db(&self) -> &Db {
         &self.inner.db
     }
@@ -273,7 +270,8 @@ impl Auth {
                 (token.user, token.scopes, method, Some(token.expires))
             }
             PresentedCredentials::ApiKey(text) => {
-                let Some((user, key)) = self.key(text).await? else { return Ok(None) };
+                let Some(found) = self.key(text).await? else { return Ok(None) };
+                let (user, key) = *found;
                 (user, ScopeSet::for_api_key(), AuthMethod::ApiKey { key }, None)
             }
             PresentedCredentials::Session(text) => {
@@ -288,11 +286,7 @@ impl Auth {
 
     /// Finds the access token with this text, if it has not expired.
     pub async fn token(&self, text: &str, now: Timestamp) -> Result<Option<Arc<AccessToken>>> {
-        // No issued token is longer; the limit bounds the length of the text that is hashed.
-        if text.is_empty() || text.len() > TOKEN_BYTES_MAX {
-            return Ok(None);
-        }
-        let hash = ContentHash::new(text.as_bytes());
+        let Some(hash) = hash_of(text, TOKEN_BYTES_MAX) else { return Ok(None) };
         let token =
             self.cached(&self.inner.tokens, hash, move |tx| tx.find_access_token(&hash)).await?;
         Ok(token.filter(|token| token.expires > now))
@@ -304,10 +298,7 @@ impl Auth {
         text: &str,
         now: Timestamp,
     ) -> Result<Option<Arc<BrowserSession>>> {
-        if text.is_empty() || text.len() > TOKEN_BYTES_MAX {
-            return Ok(None);
-        }
-        let hash = ContentHash::new(text.as_bytes());
+        let Some(hash) = hash_of(text, TOKEN_BYTES_MAX) else { return Ok(None) };
         let session =
             self.cached(&self.inner.sessions, hash, move |tx| tx.find_session(&hash)).await?;
         let session = session.filter(|session| session.expires > now);
@@ -317,25 +308,9 @@ impl Auth {
         Ok(session)
     }
 
-    async fn key(&self, text: &str) -> Result<Option<(UserId, i64)>> {
-        if text.is_empty() || text.len() > API_KEY_BYTES_MAX {
-            return Ok(None);
-        }
-        // The lookup compares hashes, so its timing leaks nothing about the key.
-        let hash = ContentHash::new(text.as_bytes());
-        if let Some(found) = self.inner.keys.get(&hash) {
-            return Ok(Some(found));
-        }
-        let before = self.inner.changes.load(Ordering::SeqCst);
-        let Some(found) = self.inner.db.read(move |tx| tx.find_key(&hash)).await? else {
-            return Ok(None);
-        };
-        self.inner.keys.insert(hash, found);
-        // As in `cached`: the change may have been applied before the insert.
-        if self.inner.changes.load(Ordering::SeqCst) != before {
-            self.inner.keys.invalidate(&hash);
-        }
-        Ok(Some(found))
+    async fn key(&self, text: &str) -> Result<Option<Arc<(UserId, i64)>>> {
+        let Some(hash) = hash_of(text, API_KEY_BYTES_MAX) else { return Ok(None) };
+        self.cached(&self.inner.keys, hash, move |tx| tx.find_key(&hash)).await
     }
 
     /// Returns the user `id` with its rights, if it is active.
@@ -379,7 +354,6 @@ impl Auth {
 
     /// Returns the number of possible changes of signing keys; a reader with an older number reads the keys
     /// again.
-    #[must_use]
     pub fn signing_key_changes(&self) -> u64 {
         self.inner.signing_keys.load(Ordering::SeqCst)
     }
@@ -429,6 +403,12 @@ impl Auth {
             }
         }
     }
+}
+
+/// Returns the hash of a presented secret; `None` for a text that no issued secret can have, which bounds the length
+/// of the text that is hashed. Look-ups compare hashes, so their timing leaks nothing about secrets.
+fn hash_of(text: &str, bytes_max: usize) -> Option<ContentHash> {
+    (1..=bytes_max).contains(&text.len()).then(|| ContentHash::new(text.as_bytes()))
 }
 
 #[cfg(test)]

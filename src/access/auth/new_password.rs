@@ -12,7 +12,7 @@ use std::{
 use flate2::read::GzDecoder;
 use parking_lot::Mutex;
 
-use super::{Argon2Hasher, Auth};
+use super::Auth;
 use crate::runtime::error::{Error, Result};
 use model::account::User;
 use model::limits::PASSWORD_BYTES_MAX;
@@ -42,7 +42,6 @@ pub enum PasswordFlaw {
 
 impl PasswordFlaw {
     /// Returns the code of the flaw in responses.
-    #[must_use]
     pub fn code(self) -> &'static str {
         match self {
             Self::TooShort => "password_too_short",
@@ -53,7 +52,6 @@ impl PasswordFlaw {
     }
 
     /// Returns the message for the user, in English.
-    #[must_use]
     pub fn text(self) -> &'static str {
         match self {
             Self::TooShort => "The password needs at least 12 characters.",
@@ -128,18 +126,6 @@ fn is_leaked(lower: &str) -> bool {
     lines.map_while(std::io::Result::ok).any(|line| line == lower)
 }
 
-/// Checks a new password of `user`, and returns its hash or its flaw.
-fn hash_unless_flawed(
-    hasher: &Argon2Hasher,
-    password: &str,
-    user: &User,
-) -> Result<Result<String, PasswordFlaw>> {
-    match check_new_password(password, user) {
-        Ok(()) => hasher.hash(password).map(Ok),
-        Err(flaw) => Ok(Err(flaw)),
-    }
-}
-
 impl Auth {
     /// Hashes a new password of `user`, or returns its flaw; both are done on a hashing thread.
     ///
@@ -162,7 +148,10 @@ impl Auth {
                 address,
                 || None,
                 move || {
-                    let hash = hash_unless_flawed(&hasher, &password, &user);
+                    let hash = match check_new_password(&password, &user) {
+                        Ok(()) => hasher.hash(&password).map(Ok),
+                        Err(flaw) => Ok(Err(flaw)),
+                    };
                     // An overdue task may run twice; both hashes are valid, and the later one is used.
                     *result_slot.lock() = Some(hash);
                     true

@@ -46,13 +46,11 @@ struct PacingSlot {
     at: Timestamp,
 }
 
-/// An attempt that must be paced.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PacedAttempt {
+/// A user name whose attempts are paced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PacedName {
     /// The key of the user name's counter.
     pub(super) key: ContentHash,
-    /// The address of the client.
-    pub(super) address: IpAddr,
     /// Failures beyond the limit.
     pub(super) overrun: u32,
     /// True if the network of the client has failed with the name.
@@ -60,13 +58,18 @@ pub(super) struct PacedAttempt {
 }
 
 impl LoginPacer {
-    /// Reserves the next slot of a name and returns the time until it. Fails with the number of seconds after
-    /// which a slot may be free.
-    pub(super) fn reserve(&self, attempt: PacedAttempt, now: Timestamp) -> Result<Duration, u64> {
+    /// Reserves the next slot of a name for the client at `address`, and returns the time until it. Fails with the
+    /// number of seconds after which a slot may be free.
+    pub(super) fn reserve(
+        &self,
+        name: PacedName,
+        address: IpAddr,
+        now: Timestamp,
+    ) -> Result<Duration, u64> {
         let wait_s_max = PACE_WAIT_MAX.as_secs();
-        let names = if attempt.has_failed { &self.failed } else { &self.clean };
+        let names = if name.has_failed { &self.failed } else { &self.clean };
         let mut names = names.lock();
-        if names.len() >= PACED_NAMES_MAX && !names.contains_key(&attempt.key) {
+        if names.len() >= PACED_NAMES_MAX && !names.contains_key(&name.key) {
             names.retain(|_, slots| {
                 drop_expired(slots, now);
                 !slots.is_empty()
@@ -76,12 +79,12 @@ impl LoginPacer {
                 return Err(wait_s_max);
             }
         }
-        let slots = names.entry(attempt.key).or_default();
+        let slots = names.entry(name.key).or_default();
         drop_expired(slots, now);
         let last = slots.iter().map(|slot| slot.at).max().unwrap_or(now).max(now);
-        let at = last.checked_add(interval(attempt.overrun)).map_err(|_| wait_s_max)?;
+        let at = last.checked_add(interval(name.overrun)).map_err(|_| wait_s_max)?;
         let wait = until(at, now);
-        let network = network(attempt.address);
+        let network = network(address);
         let mut waiting = slots.iter().filter(|slot| slot.at > now);
         let is_admitted = waiting.clone().count() < PACED_WAITING_MAX
             && waiting.all(|slot| slot.network != network);
@@ -118,14 +121,17 @@ mod tests {
         Timestamp::from_second(1_700_000_000 + second).unwrap()
     }
 
-    fn of(name: &[u8], host: u8) -> PacedAttempt {
-        let address = [192, 0, 2, host].into();
-        PacedAttempt { key: ContentHash::new(name), address, overrun: 0, has_failed: false }
+    fn address(host: u8) -> IpAddr {
+        [192, 0, 2, host].into()
+    }
+
+    fn of(name: &[u8]) -> PacedName {
+        PacedName { key: ContentHash::new(name), overrun: 0, has_failed: false }
     }
 
     fn reserve(pacer: &LoginPacer, host: u8, overrun: u32, second: i64) -> Result<u64, u64> {
         pacer
-            .reserve(PacedAttempt { overrun, ..of(b"name", host) }, at(second))
+            .reserve(PacedName { overrun, ..of(b"name") }, address(host), at(second))
             .map(|wait| wait.as_secs())
     }
 
@@ -138,7 +144,7 @@ mod tests {
         assert_eq!(reserve(&pacer, 2, 0, 0), Err(6), "one at a time from a network");
         assert_eq!(reserve(&pacer, 2, 0, 2), Ok(3));
         assert_eq!(
-            pacer.reserve(of(b"b", 2), at(0)),
+            pacer.reserve(of(b"b"), address(2), at(0)),
             Ok(PACE_FIRST),
             "another name has its own slots"
         );
@@ -159,10 +165,11 @@ mod tests {
     #[test]
     fn networks_that_failed_take_no_slot_of_those_that_did_not() {
         let pacer = LoginPacer::default();
-        let failed = |host| PacedAttempt { has_failed: true, ..of(b"name", host) };
-        let taken = (0..200).filter(|host| pacer.reserve(failed(*host), at(0)).is_ok()).count();
+        let failed = PacedName { has_failed: true, ..of(b"name") };
+        let taken =
+            (0..200).filter(|host| pacer.reserve(failed, address(*host), at(0)).is_ok()).count();
         assert_eq!(taken, PACED_WAITING_MAX);
-        assert!(pacer.reserve(failed(200), at(0)).is_err());
+        assert!(pacer.reserve(failed, address(200), at(0)).is_err());
         assert_eq!(reserve(&pacer, 201, 0, 0), Ok(1));
     }
 

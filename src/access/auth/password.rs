@@ -39,44 +39,9 @@ const HASHES_URGENT_MAX: usize = 64;
 /// the throughput of cache hits falls to 0.89 of normal with a share of a tenth, and to 0.79 with a quarter.
 const HASH_PAUSE_FACTOR: u32 = 15;
 
-type Work = Arc<dyn HashTask>;
-
-/// A comparison that any of several threads may perform.
-trait HashTask: Send + Sync {
-    /// Performs the comparison, unless it was done already or its caller stopped waiting.
-    fn perform(&self);
-}
-
-/// A comparison with the steps before and after it.
-struct HashComparison<T, B, F, S> {
-    begin: B,
-    fits: F,
-    /// Taken by the first thread that has a result.
-    completion: Mutex<Option<(S, oneshot::Sender<T>)>>,
-}
-
-impl<T, B, F, S> HashTask for HashComparison<T, B, F, S>
-where
-    T: Send,
-    B: Fn() -> Option<T> + Send + Sync,
-    F: Fn() -> bool + Send + Sync,
-    S: FnOnce(bool) -> T + Send,
-{
-    fn perform(&self) {
-        if self.completion.lock().as_ref().is_none_or(|(_, sender)| sender.is_closed()) {
-            return;
-        }
-        let refusal = (self.begin)();
-        let fits = refusal.is_none() && (self.fits)();
-        // The urgent thread and an idle thread may both work on it; the first result counts.
-        let Some((complete, sender)) = self.completion.lock().take() else { return };
-        if refusal.is_none() {
-            metrics::counter!(telemetry::HASHES).increment(1);
-        }
-        // The caller may have stopped waiting; then the result is dropped.
-        drop(sender.send(refusal.unwrap_or_else(|| complete(fits))));
-    }
-}
+/// A comparison that any of several threads may perform. It does nothing if it was done already or its caller stopped
+/// waiting.
+type Work = Arc<dyn Fn() + Send + Sync>;
 
 /// Hashes and verifies passwords with argon2id.
 #[derive(Clone, Debug)]
@@ -231,10 +196,21 @@ impl HashingThreads {
         complete: impl FnOnce(bool) -> T + Send + 'static,
     ) -> Result<T> {
         let (sender, mut receiver) = oneshot::channel();
-        let work: Work = Arc::new(HashComparison {
-            begin,
-            fits,
-            completion: Mutex::new(Some((complete, sender))),
+        // Taken by the first thread that has a result.
+        let completion = Mutex::new(Some((complete, sender)));
+        let work: Work = Arc::new(move || {
+            if completion.lock().as_ref().is_none_or(|(_, sender)| sender.is_closed()) {
+                return;
+            }
+            let refusal = begin();
+            let fits = refusal.is_none() && fits();
+            // The urgent thread and an idle thread may both work on it; the first result counts.
+            let Some((complete, sender)) = completion.lock().take() else { return };
+            if refusal.is_none() {
+                metrics::counter!(telemetry::HASHES).increment(1);
+            }
+            // The caller may have stopped waiting; then the result is dropped.
+            drop(sender.send(refusal.unwrap_or_else(|| complete(fits))));
         });
         let awaited = self.enqueue(work, network(address))?;
         let mut is_urgent = false;
@@ -306,7 +282,7 @@ fn run_urgent_worker(waiting: &Receiver<Work>) {
 
 fn perform(work: &Work) {
     // A panic ends one login, not the thread for which all others wait.
-    if panic::catch_unwind(AssertUnwindSafe(|| work.perform())).is_err() {
+    if panic::catch_unwind(AssertUnwindSafe(&**work)).is_err() {
         tracing::error!("password hashing: a comparison panicked");
     }
 }
@@ -357,20 +333,13 @@ mod tests {
         let third = async {
             let refused = passwords.run(HOME, || None, || true, |fits| fits).await.unwrap_err();
             assert_eq!(refused.details()[0].error_code, "client_logins");
-            let network =
-                passwords.enqueue(Arc::new(Nothing), other).map(|awaited| awaited.network);
+            let network = passwords.enqueue(Arc::new(|| ()), other).map(|awaited| awaited.network);
             assert_eq!(network.ok(), Some(other), "another address has its own places");
             drop(go);
         };
         let (hung, waited, ()) = tokio::join!(hanging, waiting, third);
         assert_eq!((hung.unwrap(), waited.unwrap()), (false, true));
         assert!(passwords.queue.0.state.lock().waiting_by_network.is_empty());
-    }
-
-    struct Nothing;
-
-    impl HashTask for Nothing {
-        fn perform(&self) {}
     }
 
     #[test]

@@ -56,7 +56,6 @@ impl Principal {
     /// Commands act as this principal. No request does: a caller over the network is resolved by
     /// [`Auth::find`](super::Auth::find), and `tests/tidy` checks that the HTTP layer never creates this
     /// principal.
-    #[must_use]
     pub fn operator() -> Self {
         let user = User {
             id: UserId(0),
@@ -77,19 +76,16 @@ impl Principal {
     }
 
     /// Returns the user with its organization and agreements.
-    #[must_use]
     pub fn account(&self) -> &Arc<Account> {
         &self.account
     }
 
     /// Returns the user of the account.
-    #[must_use]
     pub fn user(&self) -> &User {
         &self.account.user
     }
 
     /// Returns the agreements of the user, including expired ones.
-    #[must_use]
     pub fn agreements(&self) -> &[Agreement] {
         &self.account.agreements
     }
@@ -104,13 +100,11 @@ impl Principal {
     }
 
     /// Returns the scopes of the credentials.
-    #[must_use]
     pub fn scopes(&self) -> ScopeSet {
         self.scopes
     }
 
     /// Returns the authentication method of the caller.
-    #[must_use]
     pub fn method(&self) -> AuthMethod {
         self.method
     }

@@ -4,6 +4,7 @@ use aws_lc_rs::rand;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use crate::runtime::error::{Error, Result};
+use crate::storage::database::{DbError, WriteTx};
 use model::ContentHash;
 
 /// Random bytes in a secret: as many as in its hash.
@@ -34,14 +35,21 @@ impl RandomSecret {
         }
     }
 
+    /// Stores the secret in the database as `name`, unless a different process was faster. Returns the stored secret.
+    pub(super) fn store_once(self, tx: &WriteTx<'_>, name: &str) -> Result<String, DbError> {
+        if let Some(stored) = tx.as_read().find_secret_state(name)? {
+            return Ok(stored);
+        }
+        tx.write_secret_state(name, &self.0)?;
+        Ok(self.0)
+    }
+
     /// Returns the hash that is stored. The secret is random, so a slow hash would add nothing.
-    #[must_use]
     pub fn hash(&self) -> ContentHash {
         ContentHash::new(self.0.as_bytes())
     }
 
     /// Returns the text for the owner of the secret.
-    #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -4,11 +4,11 @@
 //! contains the same link, and a stolen copy of the tables yields no valid link.
 
 use aws_lc_rs::hmac;
-use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use uuid::Uuid;
 
+use super::RandomSecret;
 use crate::runtime::error::{Error, Result};
 use crate::storage::database::{Db, DbError};
 
@@ -25,27 +25,22 @@ impl IdSigner {
     pub fn open(db: &Db, name: &'static str) -> Result<Self> {
         let text = match db.read_blocking(move |tx| tx.find_secret_state(name)) {
             Ok(Some(stored)) => stored,
-            Ok(None) => Self::create_key(db, name)?,
+            Ok(None) => {
+                let generated = RandomSecret::new()?;
+                db.write_blocking(move |tx| generated.store_once(tx, name))?
+            }
             // A read-only node sends no mails and may lack the encryption key. With a random key it rejects
             // every link.
-            Err(DbError::Secret(_)) if db.is_read_only() => random_key()?,
+            Err(DbError::Secret(_)) if db.is_read_only() => {
+                RandomSecret::new()?.reveal().to_owned()
+            }
             Err(cause) => return Err(cause.into()),
         };
         let key = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(Error::internal)?;
         Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &key)))
     }
 
-    /// Generates and stores a key, unless a different process was faster.
-    fn create_key(db: &Db, name: &'static str) -> Result<String> {
-        let generated = random_key()?;
-        Ok(db.write_blocking(move |tx| match tx.as_read().find_secret_state(name)? {
-            Some(stored) => Ok(stored),
-            None => tx.write_secret_state(name, &generated).map(|()| generated),
-        })?)
-    }
-
     /// Returns the token of an id: 43 characters of base64url.
-    #[must_use]
     pub fn token(&self, id: Uuid) -> String {
         let signature = hmac::sign(&self.0, id.as_bytes());
         let mut bytes = id.as_bytes().to_vec();
@@ -66,14 +61,6 @@ impl IdSigner {
             .ok()
             .map(|()| id)
     }
-}
-
-fn random_key() -> Result<String> {
-    let mut bytes = [0; 32];
-    SystemRandom::new()
-        .fill(&mut bytes)
-        .map_err(|_| Error::internal("the system gives no random numbers"))?;
-    Ok(BASE64_URL_SAFE_NO_PAD.encode(bytes))
 }
 
 #[cfg(test)]

@@ -295,7 +295,7 @@ fn a_turn_is_taken_and_counted_though_its_client_hung_up() {
         let subject = ThrottleSubject::of_user("editor", HOME.into());
         let decide = || auth.inner.throttle.decide(&subject, at(1));
         let failed = |decision| match decision {
-            ThrottleDecision::Pace { has_failed, .. } => has_failed,
+            ThrottleDecision::Pace(name) => name.has_failed,
             ThrottleDecision::Locked { .. } | ThrottleDecision::Evaluate => {
                 panic!("it is paced: {decision:?}")
             }

@@ -18,7 +18,7 @@ use std::{
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
-use super::{HashLimits, device::DeviceId};
+use super::{HashLimits, device::DeviceId, pacing::PacedName};
 use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::limits::{CLOCK_JUMP, FAILED_LOGINS_BOUND_EVERY};
 use crate::storage::database::{FailedLogins, WindowStart};
@@ -105,14 +105,7 @@ pub(super) enum ThrottleDecision {
     /// The attempt is evaluated, or its result counts.
     Evaluate,
     /// The attempt is evaluated in its slot.
-    Pace {
-        /// The key of the user name's counter.
-        key: ContentHash,
-        /// Failures beyond the limit.
-        overrun: u32,
-        /// True if the attempt's own network has failed with the name.
-        has_failed: bool,
-    },
+    Pace(PacedName),
     /// The attempt is refused, even with the right secret.
     Locked {
         /// Seconds until attempts are evaluated again.
@@ -131,38 +124,18 @@ type Counts = HashMap<ContentHash, FailureCount>;
 /// Counters of failed logins, each in a window that begins with the first failure.
 pub(super) struct LoginThrottle {
     counts: Mutex<Counts>,
-    limits: HotSwap<ThrottleLimits>,
+    limits: HotSwap<HashLimits>,
     /// Number of failures that were written to the database.
     written: AtomicU32,
 }
 
-/// Limits of failures, and the window in which they are counted.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ThrottleLimits {
-    pub(super) per_user: u32,
-    pub(super) per_user_total: u32,
-    pub(super) per_address: u32,
-    pub(super) window: Duration,
-}
-
-impl From<HashLimits> for ThrottleLimits {
-    fn from(limits: HashLimits) -> Self {
-        Self {
-            per_user: limits.failures_per_user,
-            per_user_total: limits.failures_per_user_total,
-            per_address: limits.failures_per_address,
-            window: limits.window,
-        }
-    }
-}
-
 impl LoginThrottle {
-    pub(super) fn new(limits: ThrottleLimits) -> Self {
+    pub(super) fn new(limits: HashLimits) -> Self {
         Self { counts: Mutex::default(), limits: HotSwap::new(limits), written: AtomicU32::new(0) }
     }
 
     /// Applies new limits from now on; existing counters are retained.
-    pub(super) fn set_limits(&self, limits: ThrottleLimits) {
+    pub(super) fn set_limits(&self, limits: HashLimits) {
         self.limits.set(limits);
     }
 
@@ -186,8 +159,8 @@ impl LoginThrottle {
         match decision {
             // The secret may even be right, which the response must not reveal (contract login-21).
             ThrottleDecision::Locked { .. } => return decision,
-            ThrottleDecision::Pace { .. } if !evaluated.is_paced => return decision,
-            ThrottleDecision::Pace { .. } | ThrottleDecision::Evaluate => {}
+            ThrottleDecision::Pace(_) if !evaluated.is_paced => return decision,
+            ThrottleDecision::Pace(_) | ThrottleDecision::Evaluate => {}
         }
         if !evaluated.fits {
             self.count(&mut counts, subject, now);
@@ -265,14 +238,14 @@ impl LoginThrottle {
             has_failed |= *rule == ThrottleRule::LockByUser;
             match rule {
                 // The longest lock counts, since a retry before its end would be refused again.
-                ThrottleRule::LockByUser if failures >= limits.per_user => {
+                ThrottleRule::LockByUser if failures >= limits.failures_per_user => {
                     locked = locked.max(Some(wait_s));
                 }
-                ThrottleRule::LockByAddress if failures >= limits.per_address => {
+                ThrottleRule::LockByAddress if failures >= limits.failures_per_address => {
                     locked = locked.max(Some(wait_s));
                 }
-                ThrottleRule::Pace if failures >= limits.per_user_total => {
-                    paced = Some((*key, failures - limits.per_user_total));
+                ThrottleRule::Pace if failures >= limits.failures_per_user_total => {
+                    paced = Some((*key, failures - limits.failures_per_user_total));
                 }
                 ThrottleRule::LockByUser
                 | ThrottleRule::LockByAddress
@@ -281,9 +254,8 @@ impl LoginThrottle {
             }
         }
         let locked = locked.map(|wait_s| ThrottleDecision::Locked { wait_s });
-        let paced =
-            paced.map(|(key, overrun)| ThrottleDecision::Pace { key, overrun, has_failed });
-        locked.or(paced).unwrap_or(ThrottleDecision::Evaluate)
+        let paced = paced.map(|(key, overrun)| PacedName { key, overrun, has_failed });
+        locked.or(paced.map(ThrottleDecision::Pace)).unwrap_or(ThrottleDecision::Evaluate)
     }
 
     /// Counts a failure. A later success does not clear it, because it does not prove who failed.
@@ -366,7 +338,17 @@ mod tests {
 
     fn limits(per_user: u32, per_user_total: u32, per_address: u32) -> LoginThrottle {
         let window = Duration::from_secs(60);
-        LoginThrottle::new(ThrottleLimits { per_user, per_user_total, per_address, window })
+        LoginThrottle::new(HashLimits {
+            memory_kib: 8,
+            iterations: 1,
+            workers: 1,
+            queue: 8,
+            queue_per_address: 8,
+            failures_per_user: per_user,
+            failures_per_user_total: per_user_total,
+            failures_per_address: per_address,
+            window,
+        })
     }
 
     fn fail(throttle: &LoginThrottle, subject: &ThrottleSubject, second: i64) -> ThrottleDecision {
@@ -377,7 +359,7 @@ mod tests {
     fn locked(throttle: &LoginThrottle, subject: &ThrottleSubject, second: i64) -> Option<u64> {
         match throttle.decide(subject, at(second)) {
             ThrottleDecision::Locked { wait_s } => Some(wait_s),
-            ThrottleDecision::Pace { .. } | ThrottleDecision::Evaluate => None,
+            ThrottleDecision::Pace(_) | ThrottleDecision::Evaluate => None,
         }
     }
 
@@ -419,7 +401,8 @@ mod tests {
         }
         let there = user("a", "198.51.100.1");
         let key = there.keys()[2];
-        let paced = |overrun, has_failed| ThrottleDecision::Pace { key, overrun, has_failed };
+        let paced =
+            |overrun, has_failed| ThrottleDecision::Pace(PacedName { key, overrun, has_failed });
         assert_eq!(throttle.decide(&there, at(1)), paced(0, false));
         // Its result counts only after it has waited for its slot.
         assert_eq!(fail(&throttle, &there, 1), paced(0, false));
@@ -435,7 +418,7 @@ mod tests {
         let throttle = limits(2, 1, 100);
         fail(&throttle, &user("a", "198.51.100.1"), 0);
         let here = user("a", "192.0.2.1");
-        let paced = |decision| matches!(decision, ThrottleDecision::Pace { .. });
+        let paced = |decision| matches!(decision, ThrottleDecision::Pace(_));
         assert!(
             paced(throttle.record_known_result(&here, true, at(1))),
             "a right one counts nothing"

@@ -14,24 +14,14 @@ use crate::runtime::error::{Error, ErrorKind};
 use crate::storage::audit::{self, AuditAction, AuditOutcome, ObjectKind};
 use model::account::OAuthClient;
 
-/// The client credentials in the header of a request.
-#[derive(Clone, Copy)]
-pub enum ClientAuthentication<'a> {
-    /// No credentials: the client is public, or its secret is in the form.
-    None,
-    Basic {
-        /// The credentials after the scheme in `Authorization`, base64.
-        header: &'a str,
-    },
-}
-
 /// The unverified client id and secret of a request.
 struct PresentedClient {
     client_id: String,
     secret: Option<String>,
 }
 
-/// Authenticates the client that sent `form`.
+/// Authenticates the client that sent `form`. `basic` has the credentials of HTTP Basic in base64; without them, the
+/// client is public, or its secret is in the form.
 ///
 /// An unknown client, an inactive client and a wrong secret lead to the same response after the same time. A
 /// confidential client needs its secret. A public client that sends a secret is refused, too: it is not the
@@ -39,14 +29,13 @@ struct PresentedClient {
 pub(super) async fn authenticate(
     auth: &Auth,
     form: &OAuthParameters,
-    authentication: ClientAuthentication<'_>,
+    basic: Option<&str>,
     address: IpAddr,
     now: Timestamp,
 ) -> Result<OAuthClient, TokenError> {
-    let is_basic = matches!(authentication, ClientAuthentication::Basic { .. });
-    let presented = match authentication {
-        ClientAuthentication::None => from_form(form),
-        ClientAuthentication::Basic { header } => from_header(header, form),
+    let presented = match basic {
+        None => from_form(form),
+        Some(credentials) => from_header(credentials, form),
     };
     let outcome = match presented {
         Ok(presented) => verify(auth, presented, address, now).await,
@@ -54,7 +43,7 @@ pub(super) async fn authenticate(
     };
     outcome.map_err(|error| {
         // A client that used `Authorization` gets 401 with the scheme that it used (RFC 6749 §5.2).
-        let challenge = is_basic && error.code == OAuthErrorCode::InvalidClient;
+        let challenge = basic.is_some() && error.code == OAuthErrorCode::InvalidClient;
         TokenError { challenge, ..error }
     })
 }
@@ -122,12 +111,12 @@ fn from_form(form: &OAuthParameters) -> Result<PresentedClient, TokenError> {
 }
 
 /// Parses HTTP Basic credentials; id and secret are form-urlencoded inside (RFC 6749 §2.3.1).
-fn from_header(header: &str, form: &OAuthParameters) -> Result<PresentedClient, TokenError> {
+fn from_header(credentials: &str, form: &OAuthParameters) -> Result<PresentedClient, TokenError> {
     // A client must not use two methods in one request (RFC 6749 §2.3).
     if form.find("client_secret").is_some() {
         return Err(invalid_request("the request has two kinds of client credentials"));
     }
-    let bytes = STANDARD.decode(header).map_err(|_| invalid_client())?;
+    let bytes = STANDARD.decode(credentials).map_err(|_| invalid_client())?;
     let text = String::from_utf8(bytes).map_err(|_| invalid_client())?;
     let (client_id, secret) = text.split_once(':').ok_or_else(invalid_client)?;
     let client_id = decode(client_id).map_err(|_| invalid_client())?;

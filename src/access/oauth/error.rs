@@ -48,7 +48,6 @@ pub enum OAuthErrorCode {
 
 impl OAuthErrorCode {
     /// Returns an explanation of the error, and the remedy for the client.
-    #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
             Self::InvalidRequest => {
@@ -92,7 +91,6 @@ impl OAuthErrorCode {
     }
 
     /// Returns the value of `error`.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -171,30 +169,20 @@ impl TokenError {
 
 impl From<Error> for TokenError {
     fn from(cause: Error) -> Self {
-        match cause.kind() {
-            // Only after these errors may a retry succeed.
-            ErrorKind::Overloaded | ErrorKind::Timeout | ErrorKind::Unavailable => {
-                let code = OAuthErrorCode::TemporarilyUnavailable;
-                let wait_s = cause.retry_after_s().unwrap_or(RETRY_AFTER_S);
-                let retry_after_s = Some(u64::from(wait_s));
-                let error = Self::new(code, "the service is busy");
-                Self { retry_after_s, source: Some(Box::new(cause)), ..error }
-            }
+        // Only after these errors may a retry succeed.
+        let error = if matches!(
+            cause.kind(),
+            ErrorKind::Overloaded | ErrorKind::Timeout | ErrorKind::Unavailable
+        ) {
+            let wait_s = cause.retry_after_s().unwrap_or(RETRY_AFTER_S);
+            let error = Self::new(OAuthErrorCode::TemporarilyUnavailable, "the service is busy");
+            Self { retry_after_s: Some(u64::from(wait_s)), ..error }
+        } else {
             // Mistakes of the client are `TokenError`s from the start, so any other error is a failure of the
             // service.
-            ErrorKind::InvalidArgument
-            | ErrorKind::Unauthenticated
-            | ErrorKind::Forbidden
-            | ErrorKind::NotFound
-            | ErrorKind::Conflict
-            | ErrorKind::Stale
-            | ErrorKind::Unsupported
-            | ErrorKind::TooLarge
-            | ErrorKind::Internal => {
-                let error = Self::new(OAuthErrorCode::ServerError, "the service failed");
-                Self { source: Some(Box::new(cause)), ..error }
-            }
-        }
+            Self::new(OAuthErrorCode::ServerError, "the service failed")
+        };
+        Self { source: Some(Box::new(cause)), ..error }
     }
 }
 

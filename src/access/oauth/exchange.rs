@@ -4,6 +4,7 @@
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::{SignedDuration, Timestamp};
 
+use super::parameters::is_unreserved;
 use crate::access::auth::AuthenticatedLogin;
 use crate::storage::database::{AuthorizationCode, DbError, NewFamily, TokenFamily, WriteTx};
 use model::ContentHash;
@@ -30,17 +31,23 @@ impl NewTokens {
         Ok(began.checked_add(self.grant_lifetime).unwrap_or(Timestamp::MAX))
     }
 
-    fn write(
+    /// Writes the tokens, which grant `scopes` to the family's user `account`.
+    fn grant(
         &self,
         tx: &WriteTx<'_>,
         family: &TokenFamily,
+        account: Account,
         scopes: ScopeSet,
-    ) -> Result<(), DbError> {
+        nonce: Option<String>,
+    ) -> Result<ExchangeOutcome, DbError> {
         tx.write_access_token(&self.access, family.id, scopes, self.access_expires)?;
-        let Some((refresh, expires)) = self.refresh else { return Ok(()) };
-        // No refresh token outlives the grant (contract login-9).
-        let expires = expires.min(self.absolute_end(tx, family.id)?);
-        tx.write_refresh_token(&refresh, family.id, expires)
+        if let Some((refresh, expires)) = self.refresh {
+            // No refresh token outlives the grant (contract login-9).
+            let expires = expires.min(self.absolute_end(tx, family.id)?);
+            tx.write_refresh_token(&refresh, family.id, expires)?;
+        }
+        let auth_time = family.auth_time;
+        Ok(ExchangeOutcome::Granted(Box::new(GrantedAccess { account, scopes, auth_time, nonce })))
     }
 }
 
@@ -114,11 +121,6 @@ fn matches_challenge(verifier: &str, challenge: &str) -> bool {
         && URL_SAFE_NO_PAD.encode(ContentHash::new(verifier.as_bytes()).0) == challenge
 }
 
-/// Returns whether `byte` is an unreserved character of RFC 3986.
-fn is_unreserved(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
-}
-
 /// Exchanges a code. A second exchange ends all tokens that the first one issued (RFC 6749 §4.1.2).
 pub(super) fn redeem(
     tx: &WriteTx<'_>,
@@ -150,11 +152,7 @@ pub(super) fn redeem(
         return Ok(ExchangeOutcome::Refused("the user may not use the service"));
     };
     tx.mark_code_used(hash, now)?;
-    let scopes = code.family.scopes;
-    tokens.write(tx, &code.family, scopes)?;
-    let auth_time = code.family.auth_time;
-    let nonce = code.nonce;
-    Ok(ExchangeOutcome::Granted(Box::new(GrantedAccess { account, scopes, auth_time, nonce })))
+    tokens.grant(tx, &code.family, account, code.family.scopes, code.nonce)
 }
 
 /// Exchanges a refresh token for a new one and ends the access token issued with it.
@@ -198,14 +196,7 @@ pub(super) fn refresh(
     };
     tx.mark_refresh_token_used(hash, now)?;
     tx.end_access_tokens(family.id, now)?;
-    tokens.write(tx, &family, scopes)?;
-    let auth_time = family.auth_time;
-    Ok(ExchangeOutcome::Granted(Box::new(GrantedAccess {
-        account,
-        scopes,
-        auth_time,
-        nonce: None,
-    })))
+    tokens.grant(tx, &family, account, scopes, None)
 }
 
 /// Issues tokens for a login by password that is still valid.
@@ -227,13 +218,7 @@ pub(super) fn open(
         tx.end_family(id, now)?;
         return Ok(ExchangeOutcome::Refused("the user may not use the service"));
     };
-    tokens.write(tx, &family, scopes)?;
-    Ok(ExchangeOutcome::Granted(Box::new(GrantedAccess {
-        account,
-        scopes,
-        auth_time,
-        nonce: None,
-    })))
+    tokens.grant(tx, &family, account, scopes, None)
 }
 
 /// Returns the family's user, if it is still active.

@@ -6,9 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use super::{
-    OAuthInner, after,
+    OAuth, OAuthInner, after,
     claims::IdToken,
-    client::{self, ClientAuthentication},
+    client,
     error::{OAuthErrorCode, TokenError},
     exchange::{self, CodeProof, ExchangeOutcome, GrantedAccess, NewTokens, RevocationOutcome},
     parameters::OAuthParameters,
@@ -66,15 +66,6 @@ fn required<'a>(form: &'a OAuthParameters, name: &str) -> Result<&'a str, TokenE
     form.find(name).ok_or_else(|| TokenError::new(code, &format!("{name} is missing")))
 }
 
-fn reject_repeated(form: &OAuthParameters) -> Result<(), TokenError> {
-    match form.find_repeated(&KNOWN) {
-        None => Ok(()),
-        Some(name) => {
-            refuse(OAuthErrorCode::InvalidRequest, &format!("{name} is given more than once"))
-        }
-    }
-}
-
 /// Parses the scopes of a form; `None` if the form has no scopes.
 fn scopes(form: &OAuthParameters) -> Result<Option<ScopeSet>, TokenError> {
     let Some(text) = form.find("scope") else { return Ok(None) };
@@ -84,47 +75,196 @@ fn scopes(form: &OAuthParameters) -> Result<Option<ScopeSet>, TokenError> {
     }
 }
 
-/// Handles a request to the token endpoint: authenticates the client, then performs its grant.
-pub(super) async fn token(
-    inner: &OAuthInner,
-    form: &OAuthParameters,
-    authentication: ClientAuthentication<'_>,
-    address: IpAddr,
-    now: Timestamp,
-) -> Result<TokenSet, TokenError> {
-    // Parameters must not be repeated (RFC 6749 §3.2).
-    reject_repeated(form)?;
-    let client = client::authenticate(&inner.auth, form, authentication, address, now).await?;
-    // For the events of this request: the client acts, and not yet a user.
-    audit::note_client(&client.client_id, client.secret.is_some());
-    let name = required(form, "grant_type")?;
-    let grants = [GrantType::AuthorizationCode, GrantType::Password, GrantType::RefreshToken];
-    let Some(grant) = grants.into_iter().find(|grant| grant.as_str() == name) else {
-        return refuse(OAuthErrorCode::UnsupportedGrantType, "the grant_type is unknown");
-    };
-    if !client.allows(grant) {
-        let text = "the client may not use this grant_type";
-        return refuse(OAuthErrorCode::UnauthorizedClient, text);
-    }
-    // Created before the transaction, which holds the cluster write lock.
-    let issue = IssuedTokens::new(inner, &client, now)?;
-    let outcome = match grant {
-        GrantType::AuthorizationCode => redeem(inner, form, &client, &issue).await?,
-        GrantType::RefreshToken => refresh(inner, form, &client, &issue).await?,
-        // `grants` does not contain the implicit grant.
-        GrantType::Password | GrantType::Implicit => {
-            let (login, scopes) = log_in(inner, form, address, now).await?;
-            open(inner, login, scopes, &client, &issue).await?
+impl OAuth {
+    /// Handles a request to the token endpoint: authenticates the client, then performs its grant. `address` is the
+    /// address of the caller, for counting failed logins.
+    pub async fn token(
+        &self,
+        form: &OAuthParameters,
+        basic: Option<&str>,
+        address: IpAddr,
+        now: Timestamp,
+    ) -> Result<TokenSet, TokenError> {
+        let client = self.authenticate(form, basic, address, now).await?;
+        let name = required(form, "grant_type")?;
+        let grants = [GrantType::AuthorizationCode, GrantType::Password, GrantType::RefreshToken];
+        let Some(grant) = grants.into_iter().find(|grant| grant.as_str() == name) else {
+            return refuse(OAuthErrorCode::UnsupportedGrantType, "the grant_type is unknown");
+        };
+        if !client.allows(grant) {
+            let text = "the client may not use this grant_type";
+            return refuse(OAuthErrorCode::UnauthorizedClient, text);
         }
-    };
-    match outcome {
-        // Signed after the transaction, which holds the write lock.
-        ExchangeOutcome::Granted(granted) => Ok(issue.token_set(inner, &client, &granted).await?),
-        ExchangeOutcome::Refused(reason)
-        | ExchangeOutcome::Unknown(reason)
-        | ExchangeOutcome::Reused(_, reason) => refuse(OAuthErrorCode::InvalidGrant, reason),
-        ExchangeOutcome::TooWide => {
-            refuse(OAuthErrorCode::InvalidScope, "scope exceeds what was granted")
+        // Created before the transaction, which holds the cluster write lock.
+        let issue = IssuedTokens::new(&self.inner, &client, now)?;
+        let outcome = match grant {
+            GrantType::AuthorizationCode => self.redeem(form, &client, &issue).await?,
+            GrantType::RefreshToken => self.refresh(form, &client, &issue).await?,
+            // `grants` does not contain the implicit grant.
+            GrantType::Password | GrantType::Implicit => {
+                let (login, scopes) = self.log_in(form, address, now).await?;
+                self.open(login, scopes, &client, &issue).await?
+            }
+        };
+        match outcome {
+            // Signed after the transaction, which holds the write lock.
+            ExchangeOutcome::Granted(granted) => {
+                Ok(issue.token_set(&self.inner, &client, &granted).await?)
+            }
+            ExchangeOutcome::Refused(reason)
+            | ExchangeOutcome::Unknown(reason)
+            | ExchangeOutcome::Reused(_, reason) => refuse(OAuthErrorCode::InvalidGrant, reason),
+            ExchangeOutcome::TooWide => {
+                refuse(OAuthErrorCode::InvalidScope, "scope exceeds what was granted")
+            }
+        }
+    }
+
+    /// Authenticates the client that sent `form`, which must not repeat a parameter (RFC 6749 §3.2).
+    async fn authenticate(
+        &self,
+        form: &OAuthParameters,
+        basic: Option<&str>,
+        address: IpAddr,
+        now: Timestamp,
+    ) -> Result<OAuthClient, TokenError> {
+        if let Some(name) = form.find_repeated(&KNOWN) {
+            let text = format!("{name} is given more than once");
+            return refuse(OAuthErrorCode::InvalidRequest, &text);
+        }
+        let client = client::authenticate(&self.inner.auth, form, basic, address, now).await?;
+        // For the events of this request: the client acts, and not yet a user.
+        audit::note_client(&client.client_id, client.secret.is_some());
+        Ok(client)
+    }
+
+    async fn redeem(
+        &self,
+        form: &OAuthParameters,
+        client: &OAuthClient,
+        issue: &IssuedTokens,
+    ) -> Result<ExchangeOutcome, TokenError> {
+        let hash = ContentHash::new(required(form, "code")?.as_bytes());
+        let proof = CodeProof {
+            redirect_uri: form.find("redirect_uri").map(str::to_owned),
+            verifier: form.find("code_verifier").map(str::to_owned),
+        };
+        let owner = client.clone();
+        let IssuedTokens { tokens, now, .. } = *issue;
+        let redemption = self.exchange(client, GrantType::AuthorizationCode, move |tx| {
+            exchange::redeem(tx, &hash, &proof, &owner, &tokens, now)
+        });
+        Ok(redemption.await?)
+    }
+
+    async fn refresh(
+        &self,
+        form: &OAuthParameters,
+        client: &OAuthClient,
+        issue: &IssuedTokens,
+    ) -> Result<ExchangeOutcome, TokenError> {
+        let hash = ContentHash::new(required(form, "refresh_token")?.as_bytes());
+        // A request without scopes is for all granted scopes (RFC 6749 §6).
+        let requested = scopes(form)?.filter(|requested| !requested.is_empty());
+        let owner = client.clone();
+        let IssuedTokens { tokens, now, .. } = *issue;
+        let refresh = self.exchange(client, GrantType::RefreshToken, move |tx| {
+            exchange::refresh(tx, &hash, requested, &owner, &tokens, now)
+        });
+        Ok(refresh.await?)
+    }
+
+    /// Logs in the user whose name and password are in `form`; also returns the requested scopes.
+    async fn log_in(
+        &self,
+        form: &OAuthParameters,
+        address: IpAddr,
+        now: Timestamp,
+    ) -> Result<(AuthenticatedLogin, ScopeSet), TokenError> {
+        let user_name = required(form, "username")?;
+        let password = required(form, "password")?;
+        let scopes = scopes(form)?.unwrap_or_default();
+        // The contract requires `roles` for the password grant.
+        if !scopes.contains(Scope::Roles) {
+            return refuse(OAuthErrorCode::InvalidScope, "scope does not include roles");
+        }
+        match self.inner.auth.login(user_name, password, address, now).await? {
+            LoginOutcome::Ok(login) => Ok((login, scopes)),
+            LoginOutcome::Refused => {
+                refuse(OAuthErrorCode::InvalidGrant, "user name or password is wrong")
+            }
+            LoginOutcome::Throttled(wait_s) => Err(TokenError::throttled(wait_s)),
+        }
+    }
+
+    async fn open(
+        &self,
+        login: AuthenticatedLogin,
+        scopes: ScopeSet,
+        client: &OAuthClient,
+        issue: &IssuedTokens,
+    ) -> Result<ExchangeOutcome, DbError> {
+        let IssuedTokens { tokens, now, .. } = *issue;
+        let family = NewFamily {
+            user: login.account.user.id,
+            client_id: client.client_id.clone(),
+            scopes,
+            auth_time: now,
+        };
+        let opening = self.exchange(client, GrantType::Password, move |tx| {
+            exchange::open(tx, &login, &family, &tokens, now)
+        });
+        opening.await
+    }
+
+    /// Runs `exchange` in a transaction that also records its outcome, so no token is issued without a record.
+    async fn exchange<F>(
+        &self,
+        client: &OAuthClient,
+        grant: GrantType,
+        exchange: F,
+    ) -> Result<ExchangeOutcome, DbError>
+    where
+        F: FnOnce(&WriteTx<'_>) -> Result<ExchangeOutcome, DbError> + Send + 'static,
+    {
+        let event = audit::event(AuditAction::TokenIssued)
+            .with_object(ObjectKind::Client, &client.client_id)
+            .with_detail(grant.as_str());
+        let exchanging = self.inner.auth.write(move |tx| {
+            let outcome = exchange(tx)?;
+            record(tx, event, &outcome)?;
+            Ok(outcome)
+        });
+        exchanging.await
+    }
+
+    /// Handles a request to the revocation endpoint (RFC 7009). An unknown token counts as revoked already. A
+    /// token of a different client is refused with `invalid_grant`, which RFC 6749 §5.2 defines for a token
+    /// that "was issued to another client". Ignores `token_type_hint`, because looking up each kind of token is cheap.
+    pub async fn revoke(
+        &self,
+        form: &OAuthParameters,
+        basic: Option<&str>,
+        address: IpAddr,
+        now: Timestamp,
+    ) -> Result<(), TokenError> {
+        let client = self.authenticate(form, basic, address, now).await?;
+        let hash = ContentHash::new(required(form, "token")?.as_bytes());
+        let event = audit::event(AuditAction::TokenRevoked)
+            .with_object(ObjectKind::Client, &client.client_id);
+        let revocation = self.inner.auth.write(move |tx| {
+            let revoked = exchange::revoke(tx, &hash, &client, now)?;
+            if let RevocationOutcome::Ended(user) = &revoked {
+                let user = tx.as_read().find_user(*user)?;
+                tx.write_audit(&user.iter().fold(event, |event, user| event.by_user(user)))?;
+            }
+            Ok(revoked)
+        });
+        match revocation.await? {
+            RevocationOutcome::Ended(_) | RevocationOutcome::Unknown => Ok(()),
+            RevocationOutcome::ForeignClient => {
+                refuse(OAuthErrorCode::InvalidGrant, "the token was issued to another client")
+            }
         }
     }
 }
@@ -186,164 +326,23 @@ impl IssuedTokens {
     }
 }
 
-async fn redeem(
-    inner: &OAuthInner,
-    form: &OAuthParameters,
-    client: &OAuthClient,
-    issue: &IssuedTokens,
-) -> Result<ExchangeOutcome, TokenError> {
-    let hash = ContentHash::new(required(form, "code")?.as_bytes());
-    let proof = CodeProof {
-        redirect_uri: form.find("redirect_uri").map(str::to_owned),
-        verifier: form.find("code_verifier").map(str::to_owned),
-    };
-    let client = client.clone();
-    let tokens = issue.tokens;
-    let now = issue.now;
-    let event = token_event(&client, GrantType::AuthorizationCode);
-    let outcome = inner
-        .auth
-        .write(move |tx| {
-            let outcome = exchange::redeem(tx, &hash, &proof, &client, &tokens, now)?;
-            // The event is part of the transaction, so no token is issued without a record.
-            record(tx, event, &outcome)?;
-            Ok(outcome)
-        })
-        .await?;
-    Ok(outcome)
-}
-
-async fn refresh(
-    inner: &OAuthInner,
-    form: &OAuthParameters,
-    client: &OAuthClient,
-    issue: &IssuedTokens,
-) -> Result<ExchangeOutcome, TokenError> {
-    let hash = ContentHash::new(required(form, "refresh_token")?.as_bytes());
-    // A request without scopes is for all granted scopes (RFC 6749 §6).
-    let requested = scopes(form)?.filter(|requested| !requested.is_empty());
-    let client = client.clone();
-    let tokens = issue.tokens;
-    let now = issue.now;
-    let event = token_event(&client, GrantType::RefreshToken);
-    let outcome = inner
-        .auth
-        .write(move |tx| {
-            let outcome = exchange::refresh(tx, &hash, requested, &client, &tokens, now)?;
-            record(tx, event, &outcome)?;
-            Ok(outcome)
-        })
-        .await?;
-    Ok(outcome)
-}
-
-/// Logs in the user whose name and password are in `form`; also returns the requested scopes.
-async fn log_in(
-    inner: &OAuthInner,
-    form: &OAuthParameters,
-    address: IpAddr,
-    now: Timestamp,
-) -> Result<(AuthenticatedLogin, ScopeSet), TokenError> {
-    let user_name = required(form, "username")?;
-    let password = required(form, "password")?;
-    let scopes = scopes(form)?.unwrap_or_default();
-    // The contract requires `roles` for the password grant.
-    if !scopes.contains(Scope::Roles) {
-        return refuse(OAuthErrorCode::InvalidScope, "scope does not include roles");
-    }
-    match inner.auth.login(user_name, password, address, now).await? {
-        LoginOutcome::Ok(login) => Ok((login, scopes)),
-        LoginOutcome::Refused => {
-            refuse(OAuthErrorCode::InvalidGrant, "user name or password is wrong")
-        }
-        LoginOutcome::Throttled(wait_s) => Err(TokenError::throttled(wait_s)),
-    }
-}
-
-async fn open(
-    inner: &OAuthInner,
-    login: AuthenticatedLogin,
-    scopes: ScopeSet,
-    client: &OAuthClient,
-    issue: &IssuedTokens,
-) -> Result<ExchangeOutcome, DbError> {
-    let tokens = issue.tokens;
-    let now = issue.now;
-    let family = NewFamily {
-        user: login.account.user.id,
-        client_id: client.client_id.clone(),
-        scopes,
-        auth_time: now,
-    };
-    let event = token_event(client, GrantType::Password);
-    inner
-        .auth
-        .write(move |tx| {
-            let outcome = exchange::open(tx, &login, &family, &tokens, now)?;
-            record(tx, event, &outcome)?;
-            Ok(outcome)
-        })
-        .await
-}
-
-/// Creates the audit event for tokens that `client` requests.
-fn token_event(client: &OAuthClient, grant: GrantType) -> AuditEvent {
-    let event = audit::event(AuditAction::TokenIssued);
-    event.with_object(ObjectKind::Client, &client.client_id).with_detail(grant.as_str())
-}
-
 /// Records the outcome of an exchange. An unknown code or token leaves no row, because anyone can invent it:
 /// a flood of such rows would push real events out of the log.
 fn record(tx: &WriteTx<'_>, event: AuditEvent, outcome: &ExchangeOutcome) -> Result<(), DbError> {
+    use audit::AuditOutcome::Refused;
     let event = match outcome {
         ExchangeOutcome::Unknown(_) => return Ok(()),
         ExchangeOutcome::Granted(granted) => event.by_user(&granted.account.user),
-        ExchangeOutcome::Refused(reason) => {
-            event.with_outcome(audit::AuditOutcome::Refused).with_detail(reason)
+        ExchangeOutcome::Refused(reason) => event.with_outcome(Refused).with_detail(reason),
+        ExchangeOutcome::TooWide => {
+            event.with_outcome(Refused).with_detail("scope exceeds what was granted")
         }
-        ExchangeOutcome::TooWide => event
-            .with_outcome(audit::AuditOutcome::Refused)
-            .with_detail("scope exceeds what was granted"),
         ExchangeOutcome::Reused(user, reason) => {
             let user = tx.as_read().find_user(*user)?;
             let event = AuditEvent { action: AuditAction::TokenReused, ..event };
             let event = user.iter().fold(event, |event, user| event.by_user(user));
-            event.with_outcome(audit::AuditOutcome::Refused).with_detail(reason)
+            event.with_outcome(Refused).with_detail(reason)
         }
     };
     tx.write_audit(&event)
-}
-
-/// Handles a request to the revocation endpoint. Ignores `token_type_hint`, because looking up each kind of
-/// token is cheap.
-pub(super) async fn revoke(
-    inner: &OAuthInner,
-    form: &OAuthParameters,
-    authentication: ClientAuthentication<'_>,
-    address: IpAddr,
-    now: Timestamp,
-) -> Result<(), TokenError> {
-    reject_repeated(form)?;
-    let client = client::authenticate(&inner.auth, form, authentication, address, now).await?;
-    audit::note_client(&client.client_id, client.secret.is_some());
-    let hash = ContentHash::new(required(form, "token")?.as_bytes());
-    let event =
-        audit::event(AuditAction::TokenRevoked).with_object(ObjectKind::Client, &client.client_id);
-    let revoked = inner
-        .auth
-        .write(move |tx| {
-            let revoked = exchange::revoke(tx, &hash, &client, now)?;
-            if let RevocationOutcome::Ended(user) = &revoked {
-                let user = tx.as_read().find_user(*user)?;
-                tx.write_audit(&user.iter().fold(event, |event, user| event.by_user(user)))?;
-            }
-            Ok(revoked)
-        })
-        .await?;
-    match revoked {
-        RevocationOutcome::Ended(_) | RevocationOutcome::Unknown => Ok(()),
-        RevocationOutcome::ForeignClient => {
-            refuse(OAuthErrorCode::InvalidGrant, "the token was issued to another client")
-        }
-    }
 }

@@ -1,12 +1,36 @@
-//! The OAuth2 and OpenID Connect provider: authorization requests, codes, token sets, id tokens and browser
-//! sessions. The HTTP layer parses requests and shows pages; this module returns redirect addresses,
-//! documents and errors to it.
+//! The OAuth2 and OpenID Connect provider: users log in here, and grant applications ("clients") access to their
+//! data. The HTTP layer parses requests and shows pages; this module decides, and returns redirect addresses,
+//! documents and errors.
 //!
-//! Access tokens, refresh tokens and codes are random strings of which only hashes are stored. All tokens
-//! that descend from one authorization form a *family*; a second use of a code or refresh token ends the
-//! family. The provider follows RFC 9700: PKCE, redirect addresses compared as text, `iss` in responses. The
-//! password and implicit grants exist for integrations that need them; the operator enables them per client
-//! (contract login-5).
+//! A client usually gets its tokens by the *authorization code flow*:
+//!
+//! 1. It sends the user's browser to the authorization endpoint. [`OAuth::request`] checks the parameters: the client
+//!    is known, the redirect address is registered, the scopes exist.
+//! 2. The user logs in, which opens a browser session ([`OAuth::open_session`]), and consents, unless
+//!    [`OAuth::is_consented`] finds an earlier consent. [`OAuth::consent`] stores a new one.
+//! 3. [`OAuth::authorize`] writes a code that is valid for a minute, and returns the redirect address that carries it
+//!    to the client. [`OAuth::refuse`] returns the redirect address for a refusal.
+//! 4. The client exchanges the code at the token endpoint ([`OAuth::token`]) for an access token, which its requests
+//!    present, an id token, which tells it who the user is, and a refresh token, with which it gets new tokens later.
+//!
+//! Two more grants exist for integrations that need them, and the operator enables them per client (contract login-5).
+//! With the *implicit grant*, step 3 puts tokens into the redirect address instead of a code. With the *password
+//! grant*, the client sends the user's name and password to the token endpoint.
+//!
+//! Access tokens, refresh tokens and codes are random strings, of which the database holds only hashes. Id tokens are
+//! signed JWTs; [`OAuth::key_set`] publishes the keys that verify them. All tokens that descend from one authorization
+//! form a *family*. A code or refresh token is exchanged once: a second exchange shows that two parties have it, and
+//! ends the family. The provider follows RFC 9700: PKCE, redirect addresses compared as text, `iss` in responses.
+//!
+//! | Module | Content |
+//! | --- | --- |
+//! | `parameters` | decodes form-urlencoded parameters |
+//! | `request` | checks authorization requests |
+//! | `redirect_response` | builds redirect addresses |
+//! | `grant`, `client`, `exchange` | the token and revocation endpoints: requests, authentication of clients, transactions |
+//! | `claims` | facts about the user in id tokens and at the user endpoint |
+//! | `keys`, `rotation` | signing keys and their rotation |
+//! | `discovery` | the metadata document |
 
 mod claims;
 mod client;
@@ -28,24 +52,25 @@ mod test_fixture;
 #[cfg(test)]
 mod tests;
 
-use std::{net::IpAddr, sync::Arc};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
 
-pub use client::ClientAuthentication;
 pub use error::{AuthorizationError, OAuthErrorCode, TokenError};
 pub use grant::TokenSet;
 pub use parameters::{OAuthParameters, ParametersError};
-pub use request::{AuthorizationRequest, Prompt, PromptSet, ResponseType, parse as parse_request};
+pub use request::{AuthorizationRequest, Prompt, ResponseType, parse as parse_request};
 pub use rotation::SigningKeys;
 
 use crate::access::auth::{Auth, AuthenticatedLogin, RandomSecret};
-use crate::runtime::error::Result;
+use crate::runtime::error::{Error, Result};
 use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::limits::{OUTBOX_PER_USER_MAX, SWEEP_ROWS};
 use crate::storage::audit::{self, AuditAction, CredentialKind, ObjectKind};
 use crate::storage::database::{
-    BrowserSession, DbError, LoginBrowser, LoginOrigin, NewCode, NewConsent, NewFamily, NewMessage,
+    BrowserSession, DbError, LoginBrowser, LoginOrigin, NewCode, NewConsent, NewFamily,
+    NewMessage, WriteTx,
 };
 use claims::IdToken;
 use keys::SigningKeySet;
@@ -93,41 +118,6 @@ struct CachedSigningKeys {
     changes: u64,
 }
 
-impl OAuthInner {
-    /// Returns the signing keys, and reads them again if they may have changed.
-    ///
-    /// If the read fails, the known keys continue to sign.
-    async fn keys(&self) -> Arc<SigningKeySet> {
-        let cached = self.keys.get();
-        // Read before the keys, so that a change during the read is noticed at the next use.
-        let changes = self.auth.signing_key_changes();
-        if cached.changes == changes {
-            return Arc::clone(&cached.keys);
-        }
-        let read = self.auth.db().read(|tx| tx.list_signing_keys()).await;
-        match read
-            .map_err(crate::runtime::error::Error::from)
-            .and_then(|keys| SigningKeySet::from_rows(&keys))
-        {
-            Ok(keys) => {
-                let keys = Arc::new(keys);
-                self.keys.set(CachedSigningKeys { keys: Arc::clone(&keys), changes });
-                keys
-            }
-            Err(cause) => {
-                tracing::warn!("oauth: signing keys cannot be read, using cached ones: {cause}");
-                Arc::clone(&cached.keys)
-            }
-        }
-    }
-}
-
-/// Returns the time `seconds` after `now`.
-fn after(now: Timestamp, seconds: u32) -> Timestamp {
-    let span = SignedDuration::from_secs(i64::from(seconds));
-    now.checked_add(span).unwrap_or(Timestamp::MAX)
-}
-
 impl OAuth {
     /// Loads the signing key, or generates it if the database has none. Blocks.
     ///
@@ -162,7 +152,7 @@ impl OAuth {
         let client_id = request::client_id(parameters)?;
         let name = client_id.to_owned();
         let client = self.inner.auth.db().read(move |tx| tx.find_client(&name)).await;
-        let client = client.map_err(crate::runtime::error::Error::from)?;
+        let client = client.map_err(Error::from)?;
         match client.filter(|client| client.active) {
             Some(client) => request::parse(parameters, &client, &self.inner.issuer),
             None => request::unknown_client(client_id),
@@ -203,14 +193,11 @@ impl OAuth {
             response_type: request.response_type.as_str(),
             scopes: request.scopes,
         };
-        self.inner
-            .auth
-            .write(move |tx| {
-                tx.write_consent(&new, now)?;
-                tx.write_audit(&event.with_detail(new.scopes))
-            })
-            .await?;
-        Ok(())
+        let writing = self.inner.auth.write(move |tx| {
+            tx.write_consent(&new, now)?;
+            tx.write_audit(&event.with_detail(new.scopes))
+        });
+        Ok(writing.await?)
     }
 
     /// Grants `request` to `user`, who is logged in by `session` (the value of the cookie) and has consented.
@@ -226,7 +213,7 @@ impl OAuth {
         now: Timestamp,
     ) -> Result<String> {
         let session = ContentHash::new(session.as_bytes());
-        let new = NewFamily {
+        let family = NewFamily {
             user: user.user.id,
             client_id: request.client_id.clone(),
             scopes: request.scopes,
@@ -234,59 +221,54 @@ impl OAuth {
             auth_time: now,
         };
         let granted = match request.response_type {
-            ResponseType::Code => self.authorize_code(request, session, new, now).await,
+            ResponseType::Code => self.authorize_code(request, session, family, now).await?,
             ResponseType::Token | ResponseType::IdToken | ResponseType::IdTokenAndToken => {
-                self.authorize_tokens(request, user, session, new, now).await
+                self.authorize_tokens(request, user, session, family, now).await?
             }
         };
-        let Some(address) = granted? else {
-            return Ok(self.refuse(request, OAuthErrorCode::LoginRequired, "the login has ended"));
-        };
-        Ok(address)
+        Ok(granted.unwrap_or_else(|| {
+            self.refuse(request, OAuthErrorCode::LoginRequired, "the login has ended")
+        }))
     }
 
+    /// Writes a code, and returns the redirect address with it; `None` if the session has ended.
     async fn authorize_code(
         &self,
         request: &AuthorizationRequest,
         session: ContentHash,
-        new_family: NewFamily,
+        family: NewFamily,
         now: Timestamp,
     ) -> Result<Option<String>> {
         let code = RandomSecret::new()?;
         let hash = code.hash();
-        // Only an address that the request named must be repeated with the code (RFC 6749 §4.1.3).
-        let uri = request.named_redirect_uri.then(|| request.redirect_uri.clone());
         let new = NewCode {
-            redirect_uri: uri,
+            // Only an address that the request named must be repeated with the code (RFC 6749 §4.1.3).
+            redirect_uri: request.named_redirect_uri.then(|| request.redirect_uri.clone()),
             challenge: request.challenge.clone(),
             nonce: request.nonce.clone(),
             expires: after(now, CODE_S),
         };
-        let is_written = self
-            .inner
-            .auth
-            .write(move |tx| {
-                let Some(auth_time) = logged_in(tx, &session, new_family.user, now)? else {
-                    return Ok(false);
-                };
-                let family = tx.open_family(&NewFamily { auth_time, ..new_family }, now)?;
-                tx.write_code(&hash, family, &new)?;
-                Ok(true)
-            })
-            .await?;
-        if !is_written {
-            return Ok(None);
-        }
-        Ok(Some(request.address(&self.inner.issuer, vec![("code", code.reveal())])))
+        let writing = self.inner.auth.write(move |tx| {
+            let Some(auth_time) = login_time(tx, &session, family.user, now)? else {
+                return Ok(false);
+            };
+            let family = tx.open_family(&NewFamily { auth_time, ..family }, now)?;
+            tx.write_code(&hash, family, &new)?;
+            Ok(true)
+        });
+        let is_written = writing.await?;
+        let pairs = vec![("code", code.reveal())];
+        Ok(is_written.then(|| request.address(&self.inner.issuer, pairs)))
     }
 
-    /// Performs the implicit grant: tokens in the redirect address, and never a refresh token.
+    /// Performs the implicit grant: issues the tokens of the response type, never a refresh token, and returns the
+    /// redirect address with them. Returns `None` if the session has ended.
     async fn authorize_tokens(
         &self,
         request: &AuthorizationRequest,
         user: &Account,
         session: ContentHash,
-        new_family: NewFamily,
+        family: NewFamily,
         now: Timestamp,
     ) -> Result<Option<String>> {
         let OAuthInner { auth, issuer, lifetimes, .. } = &*self.inner;
@@ -295,24 +277,24 @@ impl OAuth {
         let access_token_s = request.access_token_s.map_or(general_s, |own| own.min(general_s));
         let expires = after(now, access_token_s);
         let access = RandomSecret::new()?;
-        let token = request.response_type.has_token().then(|| access.hash());
+        let hash = access.hash();
+        let has_token = request.response_type.has_token();
         let event = audit::event(AuditAction::TokenIssued)
             .with_object(ObjectKind::Client, &request.client_id)
             .with_detail("implicit");
-        let found = auth
-            .write(move |tx| {
-                let found = logged_in(tx, &session, new_family.user, now)?;
-                // An id token alone cannot be revoked or refreshed, so it needs no family.
-                let Some((auth_time, hash)) = found.zip(token) else { return Ok(found) };
-                let scopes = new_family.scopes;
-                let id = tx.open_family(&NewFamily { auth_time, ..new_family }, now)?;
+        let writing = auth.write(move |tx| {
+            let auth_time = login_time(tx, &session, family.user, now)?;
+            // An id token alone cannot be revoked or refreshed, so it needs no family.
+            if let Some(auth_time) = auth_time.filter(|_| has_token) {
+                let scopes = family.scopes;
+                let id = tx.open_family(&NewFamily { auth_time, ..family }, now)?;
                 tx.write_access_token(&hash, id, scopes, expires)?;
                 tx.write_audit(&event)?;
-                Ok(found)
-            })
-            .await?;
-        let Some(auth_time) = found else { return Ok(None) };
-        let access_token = request.response_type.has_token().then(|| access.reveal());
+            }
+            Ok(auth_time)
+        });
+        let Some(auth_time) = writing.await? else { return Ok(None) };
+        let access_token = has_token.then(|| access.reveal());
         let id_token = IdToken {
             issuer,
             client_id: &request.client_id,
@@ -341,7 +323,6 @@ impl OAuth {
     }
 
     /// Returns the address to which the browser is redirected when `request` is refused.
-    #[must_use]
     pub fn refuse(
         &self,
         request: &AuthorizationRequest,
@@ -351,38 +332,9 @@ impl OAuth {
         request.refusal(&self.inner.issuer, error, description)
     }
 
-    /// Handles a request to the token endpoint. `address` is the address of the caller, for counting failed
-    /// logins.
-    pub async fn token(
-        &self,
-        form: &OAuthParameters,
-        client: ClientAuthentication<'_>,
-        address: IpAddr,
-        now: Timestamp,
-    ) -> Result<TokenSet, TokenError> {
-        grant::token(&self.inner, form, client, address, now).await
-    }
-
-    /// Handles a request to the revocation endpoint (RFC 7009). An unknown token counts as revoked already. A
-    /// token of a different client is refused with `invalid_grant`, which RFC 6749 §5.2 defines for a token
-    /// that "was issued to another client".
-    pub async fn revoke(
-        &self,
-        form: &OAuthParameters,
-        client: ClientAuthentication<'_>,
-        address: IpAddr,
-        now: Timestamp,
-    ) -> Result<(), TokenError> {
-        grant::revoke(&self.inner, form, client, address, now).await
-    }
-
     /// Returns the claims that the user endpoint shows to the bearer of an access token; `None` if the token
     /// is unknown, expired or revoked.
-    pub async fn user_info(
-        &self,
-        access_token: &str,
-        now: Timestamp,
-    ) -> Result<Option<serde_json::Value>> {
+    pub async fn user_info(&self, access_token: &str, now: Timestamp) -> Result<Option<Value>> {
         let auth = &self.inner.auth;
         let Some(token) = auth.token(access_token, now).await? else { return Ok(None) };
         let account = auth.account(token.user).await?;
@@ -395,13 +347,12 @@ impl OAuth {
     }
 
     /// Returns the document at `/.well-known/openid-configuration`.
-    #[must_use]
-    pub fn discovery(&self) -> serde_json::Value {
+    pub fn discovery(&self) -> Value {
         discovery::document(&self.inner.issuer)
     }
 
     /// Returns the public keys for the verification of id tokens (RFC 7517).
-    pub async fn key_set(&self) -> serde_json::Value {
+    pub async fn key_set(&self) -> Value {
         self.inner.keys().await.key_set()
     }
 
@@ -422,80 +373,102 @@ impl OAuth {
         let session = BrowserSession { user, auth_time: now, expires, from };
         audit::note_caller(&login.account, CredentialKind::Password, None);
         let login = login.clone();
-        let is_open = self
-            .inner
-            .auth
-            .write(move |tx| {
-                // The password may have changed while its hash was compared.
-                if !login.is_still_valid(&tx.as_read())? {
-                    return Ok(false);
-                }
-                tx.write_session(&hash, &session)?;
-                // A login with a new browser is mailed to its user (contract users-17).
-                if tx.record_browser(user, &browser, BROWSERS_MAX, now)? {
-                    let LoginOrigin { browser, address } = session.from;
-                    let content = MessageContent::NewBrowser { browser, address };
-                    let message = NewMessage::about_account(user, content);
-                    tx.insert_message(&message, OUTBOX_PER_USER_MAX, now)?;
-                }
-                Ok(true)
-            })
-            .await?;
-        Ok(is_open.then_some(secret))
+        let opening = self.inner.auth.write(move |tx| {
+            // The password may have changed while its hash was compared.
+            if !login.is_still_valid(&tx.as_read())? {
+                return Ok(false);
+            }
+            tx.write_session(&hash, &session)?;
+            // A login with a new browser is mailed to its user (contract users-17).
+            if tx.record_browser(user, &browser, BROWSERS_MAX, now)? {
+                let LoginOrigin { browser, address } = session.from;
+                let content = MessageContent::NewBrowser { browser, address };
+                let message = NewMessage::about_account(user, content);
+                tx.insert_message(&message, OUTBOX_PER_USER_MAX, now)?;
+            }
+            Ok(true)
+        });
+        Ok(opening.await?.then_some(secret))
     }
 
     /// Ends the session with the cookie value `session`, if it exists.
     pub async fn close_session(&self, session: &str, now: Timestamp) -> Result<()> {
         let hash = ContentHash::new(session.as_bytes());
         let event = audit::event(AuditAction::Logout);
-        self.inner
-            .auth
-            .write(move |tx| {
-                tx.end_session(&hash, now)?;
-                tx.write_audit(&event)
-            })
-            .await?;
-        Ok(())
+        let closing = self.inner.auth.write(move |tx| {
+            tx.end_session(&hash, now)?;
+            tx.write_audit(&event)
+        });
+        Ok(closing.await?)
     }
 
     /// Removes expired rows, including counters of failed logins, and old entries of the account log; at most
     /// [`SWEEP_ROWS`] rows of a kind. Returns the number of removed rows; zero means that nothing is left to
     /// remove.
     pub async fn sweep(&self, now: Timestamp) -> Result<usize> {
-        let span = SignedDuration::from_secs(i64::from(ACCOUNT_LOG_S));
-        let followed_by_all = now.checked_sub(span).unwrap_or(Timestamp::MIN);
-        let failures = self.inner.auth.failure_window(now);
-        let retired = published_since(now, self.inner.lifetimes.get().access_token_s);
+        let OAuthInner { auth, lifetimes, .. } = &*self.inner;
+        let log_span = SignedDuration::from_secs(i64::from(ACCOUNT_LOG_S));
+        let log_end = now.checked_sub(log_span).unwrap_or(Timestamp::MIN);
+        let failure_window = auth.failure_window(now);
+        let retired_until = published_since(now, lifetimes.get().access_token_s);
         // Not by `Auth::write`: caches compare the time of tokens and sessions themselves.
-        let removed = self
-            .inner
-            .auth
-            .db()
-            .write(move |tx| {
-                let mut removed = tx.sweep_tokens(now, SWEEP_ROWS)?;
-                removed += tx.sweep_families(now, SWEEP_ROWS)?;
-                removed += tx.sweep_sessions(now, SWEEP_ROWS)?;
-                removed += tx.sweep_password_links(now, SWEEP_ROWS)?;
-                removed += tx.sweep_failed_logins(failures, SWEEP_ROWS)?;
-                removed += tx.sweep_signing_keys(retired, now)?;
-                removed += tx.sweep_account_log(followed_by_all, SWEEP_ROWS)?;
-                Ok(removed)
-            })
-            .await?;
-        Ok(removed)
+        let sweeping = auth.db().write(move |tx| {
+            let mut removed = tx.sweep_tokens(now, SWEEP_ROWS)?;
+            removed += tx.sweep_families(now, SWEEP_ROWS)?;
+            removed += tx.sweep_sessions(now, SWEEP_ROWS)?;
+            removed += tx.sweep_password_links(now, SWEEP_ROWS)?;
+            removed += tx.sweep_failed_logins(failure_window, SWEEP_ROWS)?;
+            removed += tx.sweep_signing_keys(retired_until, now)?;
+            removed += tx.sweep_account_log(log_end, SWEEP_ROWS)?;
+            Ok(removed)
+        });
+        Ok(sweeping.await?)
     }
 }
 
-/// Returns the login time of a session, if it has not expired and its user is active.
-fn logged_in(
-    tx: &crate::storage::database::WriteTx<'_>,
+impl OAuthInner {
+    /// Returns the signing keys, and reads them again if they may have changed.
+    ///
+    /// If the read fails, the known keys continue to sign.
+    async fn keys(&self) -> Arc<SigningKeySet> {
+        let cached = self.keys.get();
+        // Read before the keys, so that a change during the read is noticed at the next use.
+        let changes = self.auth.signing_key_changes();
+        if cached.changes == changes {
+            return Arc::clone(&cached.keys);
+        }
+        let read = self.auth.db().read(|tx| tx.list_signing_keys()).await;
+        match read.map_err(Error::from).and_then(|keys| SigningKeySet::from_rows(&keys)) {
+            Ok(keys) => {
+                let keys = Arc::new(keys);
+                self.keys.set(CachedSigningKeys { keys: Arc::clone(&keys), changes });
+                keys
+            }
+            Err(cause) => {
+                tracing::warn!("oauth: signing keys cannot be read, using cached ones: {cause}");
+                Arc::clone(&cached.keys)
+            }
+        }
+    }
+}
+
+/// Returns the time of the login with which `user` opened the session; `None` if the session has ended or the user
+/// is not active.
+fn login_time(
+    tx: &WriteTx<'_>,
     session: &ContentHash,
     user: UserId,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, DbError> {
     let tx = tx.as_read();
     let Some(session) = tx.find_session(session)? else { return Ok(None) };
-    let active = tx.find_user(user)?.is_some_and(|user| user.active);
+    let is_active = tx.find_user(user)?.is_some_and(|user| user.active);
     let is_current = session.user == user && session.expires > now;
-    Ok((active && is_current).then_some(session.auth_time))
+    Ok((is_active && is_current).then_some(session.auth_time))
+}
+
+/// Returns the time `seconds` after `now`.
+fn after(now: Timestamp, seconds: u32) -> Timestamp {
+    let span = SignedDuration::from_secs(i64::from(seconds));
+    now.checked_add(span).unwrap_or(Timestamp::MAX)
 }

@@ -48,7 +48,6 @@ impl OAuthParameters {
     }
 
     /// Returns the first value of the parameter `name`. An empty value counts as absent (RFC 6749 §3.1).
-    #[must_use]
     pub fn find(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(own, _)| own == name)?;
         Some(value.as_str()).filter(|value| !value.is_empty())
@@ -97,29 +96,26 @@ pub(super) fn decode(text: &str) -> Result<String, ParametersError> {
 }
 
 fn hex(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        b'A'..=b'F' => Some(digit - b'A' + 10),
-        _ => None,
-    }
+    u8::try_from(char::from(digit).to_digit(16)?).ok()
 }
 
 /// Percent-encodes everything but the unreserved characters of RFC 3986, so that the text is safe in a query,
 /// a fragment and a header.
 pub(super) fn encode(text: &str) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+        if is_unreserved(byte) {
             encoded.push(char::from(byte));
         } else {
-            encoded.push('%');
-            encoded.push(char::from(DIGITS[usize::from(byte >> 4)]));
-            encoded.push(char::from(DIGITS[usize::from(byte & 15)]));
+            encoded.push_str(&format!("%{byte:02X}"));
         }
     }
     encoded
+}
+
+/// Returns whether `byte` is an unreserved character of RFC 3986.
+pub(super) fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
 #[cfg(test)]

@@ -40,38 +40,15 @@ const KNOWN: [&str; 12] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[derive(EnumString, VariantNames)]
 #[strum(serialize_all = "snake_case")]
-#[repr(u8)]
 pub enum Prompt {
     /// Show nothing, even if that means an error.
-    None = 1,
+    None,
     /// Show the login, even if the user is logged in.
-    Login = 2,
+    Login,
     /// Show the consent, even if it was given before.
-    Consent = 4,
+    Consent,
     /// Show a choice of accounts.
-    SelectAccount = 8,
-}
-
-/// The set of prompts in the parameter `prompt`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PromptSet(u8);
-
-impl PromptSet {
-    /// Returns whether the client requested `prompt`.
-    #[must_use]
-    pub fn has(self, prompt: Prompt) -> bool {
-        self.0 & prompt as u8 != 0
-    }
-
-    /// Parses the parameter; `none` must be alone (OpenID Connect Core §3.1.2.1).
-    fn parse(text: &str) -> Option<Self> {
-        let mut prompts = Self::default();
-        for word in text.split(' ').filter(|word| !word.is_empty()) {
-            prompts.0 |= word.parse::<Prompt>().ok()? as u8;
-        }
-        let is_valid = prompts.0 == Prompt::None as u8 || !prompts.has(Prompt::None);
-        is_valid.then_some(prompts)
-    }
+    SelectAccount,
 }
 
 /// The kind of response that a client requests, by the tokens in it.
@@ -89,7 +66,6 @@ pub enum ResponseType {
 
 impl ResponseType {
     /// Returns the words in requests, under which consent is stored.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -122,7 +98,7 @@ pub struct AuthorizationRequest {
     /// The requested scopes; `roles` if the request names no scope.
     pub scopes: ScopeSet,
     /// The screens that the client asks the provider to show.
-    pub prompt: PromptSet,
+    pub prompt: Vec<Prompt>,
     /// Seconds since the login after which the user must log in again.
     pub max_age_s: Option<u64>,
     /// True if the scopes of the client are enforced.
@@ -216,7 +192,7 @@ pub fn parse(
         client_name: client.name.clone(),
         redirect_uri,
         scopes: ScopeSet::NONE,
-        prompt: PromptSet::default(),
+        prompt: Vec::new(),
         max_age_s: None,
         scopes_enforced: client.scopes_enforced,
         response_type: ResponseType::Code,
@@ -292,7 +268,7 @@ impl AuthorizationRequest {
         self.fill_echoes(parameters)?;
         self.scopes = scopes(parameters)?;
         if let Some(prompt) = parameters.find("prompt") {
-            let Some(prompt) = PromptSet::parse(prompt) else {
+            let Some(prompt) = prompts(prompt) else {
                 let text =
                     "prompt must be none alone, or a list of login, consent and select_account";
                 return refuse(InvalidRequest, text);
@@ -369,6 +345,14 @@ fn scopes(parameters: &OAuthParameters) -> Result<ScopeSet, AuthorizationRefusal
         Ok(scopes) => Ok(scopes),
         Err(cause) => refuse(OAuthErrorCode::InvalidScope, cause.to_string()),
     }
+}
+
+/// Parses the parameter `prompt`, in which `none` must be alone (OpenID Connect Core §3.1.2.1).
+fn prompts(text: &str) -> Option<Vec<Prompt>> {
+    let words = text.split(' ').filter(|word| !word.is_empty());
+    let prompts = words.map(|word| word.parse::<Prompt>().ok()).collect::<Option<Vec<_>>>()?;
+    let is_silent = prompts.iter().all(|prompt| *prompt == Prompt::None);
+    (is_silent || !prompts.contains(&Prompt::None)).then_some(prompts)
 }
 
 /// Returns the S256 code challenge. `plain` is refused: it would reveal the verifier to anyone who sees the

@@ -54,8 +54,11 @@ fn ok_requests() {
     let query = "response_type=code&response_mode=fragment&prompt=login+consent&max_age=60";
     let request = check(&web, query, "roles");
     assert_eq!(request.address(ISSUER, vec![]), "https://web.test/cb#iss=https%3A%2F%2Fauth.test");
-    assert!(request.prompt.has(Prompt::Login) && request.prompt.has(Prompt::Consent));
-    assert!(!request.prompt.has(Prompt::None) && !request.prompt.has(Prompt::SelectAccount));
+    assert!(request.prompt.contains(&Prompt::Login) && request.prompt.contains(&Prompt::Consent));
+    assert!(
+        !request.prompt.contains(&Prompt::None)
+            && !request.prompt.contains(&Prompt::SelectAccount)
+    );
     assert_eq!(request.max_age_s, Some(60));
     for query in [
         "response_type=token&scope=roles&code_challenge=x",

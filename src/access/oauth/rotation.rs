@@ -31,7 +31,6 @@ pub struct SigningKeys {
 
 impl SigningKeys {
     /// Opens the signing keys in `db`.
-    #[must_use]
     pub fn new(db: Db) -> Self {
         Self { db }
     }
@@ -59,7 +58,6 @@ impl SigningKeys {
 
     /// Returns the time until which a retired key is published if access tokens last `access_token_s`
     /// seconds.
-    #[must_use]
     pub fn published_until(retired: Timestamp, access_token_s: u32) -> Timestamp {
         retired.checked_add(published_for(access_token_s)).unwrap_or(Timestamp::MAX)
     }

@@ -27,7 +27,6 @@ pub fn covers(agreement: &Agreement, codes: &[String], now: Timestamp) -> bool {
 /// A super agreement of type Subscription comes first. Other Subscriptions come before Prepaid agreements,
 /// and Prepaid agreements before Direct and Normal agreements. Ties are ordered by number (contract
 /// purchases-2).
-#[must_use]
 pub fn covering<'a>(
     agreements: &'a [Agreement],
     codes: &[String],
@@ -84,7 +83,6 @@ pub enum AgreementChoice<'a> {
 ///
 /// A Subscription always delivers. Next is an earlier purchase under any agreement, so that a repeated
 /// download never costs anything; then a Prepaid agreement with a download left; then an order.
-#[must_use]
 pub fn choose<'a>(candidates: &[AgreementCandidate<'a>]) -> AgreementChoice<'a> {
     let subscription = candidates
         .iter()
@@ -131,14 +129,12 @@ impl<'a> AgreementCandidate<'a> {
 
 /// Returns the product under which `agreement` covers an item with these codes: the item's first product that
 /// is also a product of the agreement.
-#[must_use]
 pub fn product_in_common<'a>(agreement: &'a Agreement, codes: &[String]) -> Option<&'a Product> {
     codes.iter().find_map(|code| agreement.products.iter().find(|product| product.code == *code))
 }
 
 /// Returns the product codes of an item that agreements in force at `now` cover, in the item's order and
 /// without duplicates.
-#[must_use]
 pub fn covered_codes(agreements: &[Agreement], codes: &[String], now: Timestamp) -> Vec<String> {
     let mut covered: Vec<String> = Vec::new();
     for code in codes {

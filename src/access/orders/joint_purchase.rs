@@ -8,10 +8,8 @@ use std::{collections::HashMap, sync::Arc};
 use jiff::Timestamp;
 
 use super::purchase::{PurchaseOutcome, PurchaseRequest};
-use super::{
-    CoverageDecision, ItemFacts, Orders, cost_changed, covering, is_subscription, recording_error,
-};
-use crate::access::auth::{AuthMethod, Principal};
+use super::{CoverageDecision, ItemFacts, Orders, cost_changed, is_subscription, recording_error};
+use crate::access::auth::Principal;
 use crate::runtime::error::Result;
 use crate::storage::database::{DbError, ReadTx, WriteTx};
 use model::ItemKey;
@@ -60,23 +58,22 @@ impl Orders {
         let mut indexes = Vec::new();
         let mut requests = Vec::new();
         for (index, item) in items.iter().enumerate() {
-            match self.purchase_request(principal, *item, agr, now).await {
-                // Neither an earlier purchase nor a Subscription uses up a download.
-                Ok(None | Some((_, true))) => decisions.push(Ok(CoverageDecision::Delivers)),
-                Err(refused) => decisions.push(Err(refused)),
-                Ok(Some((request, false))) => {
-                    // A placeholder, overwritten below.
-                    decisions.push(Ok(CoverageDecision::Delivers));
-                    indexes.push(index);
-                    requests.push(request);
-                }
+            let payers = self.payers(principal, *item, agr, now).await;
+            // A Subscription uses up no download.
+            if let Ok(Some(covering)) = &payers
+                && !covering.first().is_some_and(is_subscription)
+            {
+                indexes.push(index);
+                requests.push(PurchaseRequest::new(principal, *item, covering, agr, now));
             }
+            // For the items of `requests` a placeholder, overwritten below.
+            decisions.push(payers.map(|_| CoverageDecision::Delivers));
         }
         if requests.is_empty() {
             return Ok(decisions);
         }
         let previewed = requests.clone();
-        let outcomes = self.inner.db.read(move |tx| preview_all(&previewed, tx)).await?;
+        let outcomes = self.db.read(move |tx| preview_all(&previewed, tx)).await?;
         for ((index, request), outcome) in indexes.into_iter().zip(&requests).zip(&outcomes) {
             decisions[index] = self.cache_and_decide(request, outcome);
         }
@@ -100,11 +97,9 @@ impl Orders {
     ) -> Result<()> {
         let mut requests = Vec::new();
         for item in items {
-            requests.extend(
-                self.purchase_request(principal, *item, agr, now)
-                    .await?
-                    .map(|(request, _)| request),
-            );
+            if let Some(covering) = self.payers(principal, *item, agr, now).await? {
+                requests.push(PurchaseRequest::new(principal, *item, &covering, agr, now));
+            }
         }
         if requests.is_empty() {
             return Ok(());
@@ -124,42 +119,10 @@ impl Orders {
         }
         Ok(())
     }
-
-    /// Creates the request for `item`, if an order may have to be written. The `bool` is true if the item is
-    /// delivered in any case.
-    async fn purchase_request(
-        &self,
-        principal: &Principal,
-        item: ItemFacts<'_>,
-        agr: Option<AgreementId>,
-        now: Timestamp,
-    ) -> Result<Option<(Arc<PurchaseRequest>, bool)>> {
-        // The operator is no customer: its downloads are neither checked nor recorded.
-        if principal.method() == AuthMethod::Operator {
-            return Ok(None);
-        }
-        let covering = match covering(principal, item, agr, now) {
-            Ok(covering) => covering,
-            Err(refused) => {
-                let is_owned = self.is_owned(principal, item, agr, now).await?;
-                return if is_owned { Ok(None) } else { Err(refused) };
-            }
-        };
-        if self.is_bought(&covering, item.key, now) {
-            return Ok(None);
-        }
-        let subscribed = covering.first().is_some_and(is_subscription);
-        Ok(Some((PurchaseRequest::new(principal, item, &covering, agr, now), subscribed)))
-    }
 }
 
 fn delivers(outcome: &PurchaseOutcome) -> bool {
-    match outcome {
-        PurchaseOutcome::Bought { .. }
-        | PurchaseOutcome::Owned
-        | PurchaseOutcome::ToBuy { .. } => true,
-        PurchaseOutcome::Order { .. } | PurchaseOutcome::Exhausted => false,
-    }
+    !matches!(outcome, PurchaseOutcome::Order { .. } | PurchaseOutcome::Exhausted)
 }
 
 /// Returns whether the outcome costs the buyer no more than was confirmed for the item.

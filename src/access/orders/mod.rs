@@ -45,7 +45,6 @@ pub struct ItemFacts<'a> {
 
 impl ItemFacts<'_> {
     /// Returns the codes of the item's products.
-    #[must_use]
     pub fn codes(&self) -> Vec<String> {
         product_codes(self.document)
     }
@@ -76,13 +75,6 @@ impl CoverageDecision {
 /// Checks and records purchases. Cheap to clone.
 #[derive(Clone)]
 pub struct Orders {
-    inner: Arc<OrdersInner>,
-}
-
-/// Key of the purchase cache: the buyer, the agreement and the item.
-type PurchaseKey = (OrganizationId, AgreementId, ItemKey);
-
-struct OrdersInner {
     db: Db,
     auth: Option<Auth>,
     /// The time until which a bought item may be downloaded again. Orders are never removed and approved
@@ -90,24 +82,24 @@ struct OrdersInner {
     bought: Cache<PurchaseKey, Timestamp>,
 }
 
+/// Key of the purchase cache: the buyer, the agreement and the item.
+type PurchaseKey = (OrganizationId, AgreementId, ItemKey);
+
 impl Orders {
     /// Creates the purchases over `db`. `auth` invalidates its caches when a purchase changes an account; a
     /// command that serves no requests passes `None`.
-    #[must_use]
     pub fn new(db: Db, auth: Option<Auth>) -> Self {
-        let bought = Cache::new(PURCHASES_CACHED_MAX);
-        Self { inner: Arc::new(OrdersInner { db, auth, bought }) }
+        Self { db, auth, bought: Cache::new(PURCHASES_CACHED_MAX) }
     }
 
     /// Clears the cache of purchases, after the database has lost rows.
     pub fn clear_cache(&self) {
-        self.inner.bought.invalidate_all();
+        self.bought.invalidate_all();
     }
 
     /// Returns the database that holds the orders.
-    #[must_use]
     pub fn db(&self) -> &Db {
-        &self.inner.db
+        &self.db
     }
 
     /// Decides whether `principal` may download `item` at `now`, under the agreement `agr` if it is named.
@@ -122,24 +114,15 @@ impl Orders {
         agr: Option<AgreementId>,
         now: Timestamp,
     ) -> Result<CoverageDecision> {
-        if principal.method() == AuthMethod::Operator {
+        let Some(covering) = self.payers(principal, item, agr, now).await? else {
             return Ok(CoverageDecision::Delivers);
-        }
-        let covering = match covering(principal, item, agr, now) {
-            Ok(covering) => covering,
-            // An order still delivers an item that no agreement covers any more (contract purchases-4).
-            Err(refused) => {
-                let is_owned = self.is_owned(principal, item, agr, now).await?;
-                return if is_owned { Ok(CoverageDecision::Delivers) } else { Err(refused) };
-            }
         };
-        let subscribed = covering.first().is_some_and(is_subscription);
-        if subscribed || self.is_bought(&covering, item.key, now) {
+        if covering.first().is_some_and(is_subscription) {
             return Ok(CoverageDecision::Delivers);
         }
         let request = PurchaseRequest::new(principal, item, &covering, agr, now);
         let preview_request = Arc::clone(&request);
-        let outcome = self.inner.db.read(move |tx| preview_request.preview(tx)).await?;
+        let outcome = self.db.read(move |tx| preview_request.preview(tx)).await?;
         self.cache_and_decide(&request, &outcome)
     }
 
@@ -170,28 +153,12 @@ impl Orders {
         agr: Option<AgreementId>,
         now: Timestamp,
     ) -> Result<()> {
-        if principal.method() == AuthMethod::Operator {
-            return Ok(());
-        }
-        let covering = match covering(principal, item, agr, now) {
-            Ok(covering) => covering,
-            Err(refused) => {
-                let is_owned = self.is_owned(principal, item, agr, now).await?;
-                return if is_owned { Ok(()) } else { Err(refused) };
-            }
-        };
-        if self.is_bought(&covering, item.key, now) {
-            return Ok(());
-        }
+        let Some(covering) = self.payers(principal, item, agr, now).await? else { return Ok(()) };
         let request = PurchaseRequest::new(principal, item, &covering, agr, now);
         let preview_request = Arc::clone(&request);
         // A read does not acquire the write lock, and an earlier order makes the write unnecessary.
-        let previewed = self
-            .inner
-            .db
-            .read(move |tx| preview_request.preview(tx))
-            .await
-            .map_err(recording_error)?;
+        let previewed =
+            self.db.read(move |tx| preview_request.preview(tx)).await.map_err(recording_error)?;
         let outcome = if previewed.is_recorded() {
             previewed
         } else {
@@ -202,14 +169,38 @@ impl Orders {
         self.cache_and_decide(&request, &outcome)?.require_delivery()
     }
 
+    /// Returns the agreements that cover `item`, under which a purchase may have to be recorded. Returns `None` if
+    /// the item is delivered without a purchase: under an earlier order, or to the operator, who is no customer.
+    async fn payers<'a>(
+        &self,
+        principal: &'a Principal,
+        item: ItemFacts<'_>,
+        agr: Option<AgreementId>,
+        now: Timestamp,
+    ) -> Result<Option<Vec<&'a Agreement>>> {
+        if principal.method() == AuthMethod::Operator {
+            return Ok(None);
+        }
+        let covering = match covering(principal, item, agr, now) {
+            Ok(covering) => covering,
+            // An order still delivers an item that no agreement covers any more (contract purchases-4).
+            Err(refused) => {
+                let is_owned = self.is_owned(principal, item, agr, now).await?;
+                return if is_owned { Ok(None) } else { Err(refused) };
+            }
+        };
+        let is_bought = self.is_bought(&covering, item.key, now);
+        Ok((!is_bought).then_some(covering))
+    }
+
     async fn write<T, F>(&self, write: F) -> Result<T, DbError>
     where
         T: Send + 'static,
         F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
     {
-        match &self.inner.auth {
+        match &self.auth {
             Some(auth) => auth.write(write).await,
-            None => self.inner.db.write(write).await,
+            None => self.db.write(write).await,
         }
     }
 
@@ -217,7 +208,7 @@ impl Orders {
     fn is_bought(&self, covering: &[&Agreement], item: &ItemKey, now: Timestamp) -> bool {
         covering.iter().any(|agreement| {
             let key = (agreement.organization, agreement.id, item.clone());
-            self.inner.bought.get(&key).is_some_and(|until| until > now)
+            self.bought.get(&key).is_some_and(|until| until > now)
         })
     }
 
@@ -230,7 +221,7 @@ impl Orders {
         match *outcome {
             PurchaseOutcome::Bought { organization, agreement, until } => {
                 let key = (organization, agreement, request.item().clone());
-                self.inner.bought.insert(key, until);
+                self.bought.insert(key, until);
                 Ok(CoverageDecision::Delivers)
             }
             // Not cached: `ToBuy` is not recorded yet, and `Owned` is an order under an agreement that is not

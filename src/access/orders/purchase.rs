@@ -127,15 +127,7 @@ impl PurchaseRequest {
         tx: &ReadTx<'_>,
         taken: &mut Taken,
     ) -> Result<PurchaseOutcome, DbError> {
-        let mut candidates = self.candidates(tx)?;
-        for candidate in &mut candidates {
-            let used = taken.get(&candidate.agreement.id).copied().unwrap_or_default();
-            candidate.remaining = candidate.remaining.saturating_sub(used);
-        }
-        let choice = choose(&candidates);
-        if self.is_owned_elsewhere(&choice, tx)? {
-            return Ok(PurchaseOutcome::Owned);
-        }
+        let Some(choice) = self.choose(tx, taken)? else { return Ok(PurchaseOutcome::Owned) };
         Ok(match choice {
             AgreementChoice::Free(agreement, live) => {
                 PurchaseOutcome::bought(agreement, live.downloadable_until)
@@ -155,11 +147,9 @@ impl PurchaseRequest {
 
     /// Decides, and writes an order if the decision needs one.
     pub(super) fn record(&self, tx: &WriteTx<'_>) -> Result<PurchaseOutcome, DbError> {
-        let candidates = self.candidates(&tx.as_read())?;
-        let choice = choose(&candidates);
-        if self.is_owned_elsewhere(&choice, &tx.as_read())? {
+        let Some(choice) = self.choose(&tx.as_read(), &Taken::new())? else {
             return Ok(PurchaseOutcome::Owned);
-        }
+        };
         match choice {
             AgreementChoice::Free(agreement, live) => {
                 Ok(PurchaseOutcome::bought(agreement, live.downloadable_until))
@@ -187,24 +177,24 @@ impl PurchaseRequest {
         }
     }
 
-    /// Returns whether a visible order still delivers the item, so that the download or order that `choice`
-    /// would cost is not needed: the agreement of that order may have ended. Returns false for a
-    /// Subscription, which costs nothing and records its downloads.
-    fn is_owned_elsewhere(
+    /// Chooses an agreement if the downloads in `taken` are used up already. Returns `None` if a visible order, whose
+    /// agreement may have ended, still delivers the item, so that the choice would cost a download or an order in
+    /// vain.
+    fn choose(
         &self,
-        choice: &AgreementChoice<'_>,
         tx: &ReadTx<'_>,
-    ) -> Result<bool, DbError> {
-        match choice {
-            AgreementChoice::Free(..) => return Ok(false),
-            AgreementChoice::Buy(agreement) if agreement.kind == AgreementType::Subscription => {
-                return Ok(false);
-            }
-            AgreementChoice::Buy(_)
-            | AgreementChoice::Order { .. }
-            | AgreementChoice::Exhausted => {}
-        }
-        tx.has_delivering_order(self.own_orders, &self.item, self.agr, self.now)
+        taken: &Taken,
+    ) -> Result<Option<AgreementChoice<'_>>, DbError> {
+        let choice = choose(&self.candidates(tx, taken)?);
+        let is_free = match choice {
+            AgreementChoice::Free(..) => true,
+            // A Subscription costs nothing, and records its downloads.
+            AgreementChoice::Buy(agreement) => agreement.kind == AgreementType::Subscription,
+            AgreementChoice::Order { .. } | AgreementChoice::Exhausted => false,
+        };
+        let is_owned = !is_free
+            && tx.has_delivering_order(self.own_orders, &self.item, self.agr, self.now)?;
+        Ok((!is_owned).then_some(choice))
     }
 
     fn insert(&self, tx: &WriteTx<'_>, order: &Order) -> Result<(), DbError> {
@@ -214,7 +204,11 @@ impl PurchaseRequest {
         tx.write_audit(&self.event.clone().with_object(ObjectKind::Order, id).with_detail(detail))
     }
 
-    fn candidates(&self, tx: &ReadTx<'_>) -> Result<Vec<AgreementCandidate<'_>>, DbError> {
+    fn candidates(
+        &self,
+        tx: &ReadTx<'_>,
+        taken: &Taken,
+    ) -> Result<Vec<AgreementCandidate<'_>>, DbError> {
         let mut candidates = Vec::with_capacity(self.agreements.len());
         for agreement in &self.agreements {
             let id = agreement.id;
@@ -222,7 +216,10 @@ impl PurchaseRequest {
             let remaining = match agreement.kind {
                 // Read in this transaction: concurrent downloads must not use up more than are left (contract
                 // purchases-5).
-                AgreementType::Prepaid => tx.prepaid_remaining(id)?,
+                AgreementType::Prepaid => {
+                    let used = taken.get(&id).copied().unwrap_or_default();
+                    tx.prepaid_remaining(id)?.saturating_sub(used)
+                }
                 AgreementType::Subscription | AgreementType::Direct | AgreementType::Normal => 0,
             };
             candidates.push(AgreementCandidate { agreement, live, remaining });
@@ -232,11 +229,6 @@ impl PurchaseRequest {
 
     /// Creates the order for a purchase under `agreement`.
     fn order(&self, tx: &ReadTx<'_>, agreement: &Agreement) -> Result<Order, DbError> {
-        let manual = match agreement.kind {
-            AgreementType::Subscription | AgreementType::Prepaid => false,
-            // These orders wait for the customer, who approves or rejects them.
-            AgreementType::Direct | AgreementType::Normal => true,
-        };
         Ok(Order {
             id: OrderId(0),
             organization: agreement.organization,
@@ -260,7 +252,8 @@ impl PurchaseRequest {
             reporting_deadline: Some(after(self.now, REPORTABLE_FOR)),
             reported: None,
             approved: None,
-            manual,
+            // These orders wait for the customer, who approves or rejects them.
+            manual: matches!(agreement.kind, AgreementType::Direct | AgreementType::Normal),
             invoice_text: None,
         })
     }

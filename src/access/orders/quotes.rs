@@ -39,12 +39,9 @@ impl PurchaseQuote {
 
     /// Returns the agreement under which a purchase would be recorded, or `None` if the download costs
     /// nothing now.
-    #[must_use]
     pub fn payer(&self) -> Option<AgreementId> {
-        match self {
-            Self::Buys(agreement) => Some(*agreement),
-            Self::Bought { .. } | Self::Order { .. } | Self::Refused(_) => None,
-        }
+        let Self::Buys(agreement) = self else { return None };
+        Some(*agreement)
     }
 
     fn from_outcome(request: &PurchaseRequest, outcome: PurchaseOutcome) -> Self {
@@ -98,7 +95,7 @@ impl Orders {
         }
         let previewed: Vec<Arc<PurchaseRequest>> = requests.clone();
         // A read of many rows must not delay short reads, so it uses the connections for searches.
-        let outcomes = self.inner.db.search(move |tx| preview_all(&previewed, tx)).await?;
+        let outcomes = self.db.search(move |tx| preview_all(&previewed, tx)).await?;
         for ((index, request), outcome) in indexes.into_iter().zip(&requests).zip(outcomes) {
             quotes[index] = PurchaseQuote::from_outcome(request, outcome);
         }

@@ -56,7 +56,6 @@ impl Orders {
         let visible = OrderVisibility::new(principal).all_visible();
         // A read of many rows must not delay short reads, so it uses the connections for searches.
         let owned: Vec<bool> = self
-            .inner
             .db
             .search(move |tx| {
                 keys.iter().map(|key| tx.has_delivering_order(visible, key, None, now)).collect()
@@ -86,11 +85,8 @@ impl Orders {
         }
         let visible = OrderVisibility::new(principal).all_visible();
         let item = item.key.clone();
-        let is_owned = self
-            .inner
-            .db
-            .read(move |tx| tx.has_delivering_order(visible, &item, agr, now))
-            .await?;
+        let is_owned =
+            self.db.read(move |tx| tx.has_delivering_order(visible, &item, agr, now)).await?;
         Ok(is_owned)
     }
 }

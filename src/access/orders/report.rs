@@ -106,7 +106,7 @@ impl Orders {
     ) -> Result<Vec<Order>> {
         let visible = OrderVisibility::new(principal).all_visible();
         let size = size.min(ORDERS_LISTED_MAX);
-        Ok(self.inner.db.read(move |tx| tx.list_orders(visible, status, start, size)).await?)
+        Ok(self.db.read(move |tx| tx.list_orders(visible, status, start, size)).await?)
     }
 
     /// Lists the `size` newest orders of `item` by the organization of `principal`, newest first, without
@@ -123,11 +123,8 @@ impl Orders {
         let Some(organization) = user.organization else { return Ok(Vec::new()) };
         let visibility = OrderVisibility::new(principal);
         let item = item.clone();
-        let found = self
-            .inner
-            .db
-            .read(move |tx| tx.list_orders_of_item(organization, &item, size))
-            .await?;
+        let found =
+            self.db.read(move |tx| tx.list_orders_of_item(organization, &item, size)).await?;
         let orders = found.iter().map(|order| ItemOrder {
             created: order.created,
             is_waiting: order.manual && order.approved.is_none(),
@@ -142,7 +139,7 @@ impl Orders {
     /// Fails with [`ErrorKind::NotFound`] if `principal` sees no such order.
     pub async fn load(&self, principal: &Principal, id: OrderId) -> Result<Order> {
         let visibility = OrderVisibility::new(principal);
-        let found = self.inner.db.read(move |tx| tx.find_order(id)).await?;
+        let found = self.db.read(move |tx| tx.find_order(id)).await?;
         found.filter(|order| visibility.is_visible(order)).ok_or_else(|| missing(id))
     }
 
@@ -168,7 +165,7 @@ impl Orders {
         let event = audit::event(action).with_object(ObjectKind::Order, id);
         let reporting = ReportTransaction { id, report, owner, is_admin, agreements, event, now };
         // Not by `Auth::write`: a report changes no account.
-        self.inner.db.write(move |tx| reporting.record(tx)).await?
+        self.db.write(move |tx| reporting.record(tx)).await?
     }
 
     /// Lists the product codes of the orders of `item` that `principal` can still report.
@@ -179,8 +176,7 @@ impl Orders {
     ) -> Result<Vec<String>> {
         let visible = OrderVisibility::new(principal).all_visible();
         let item = item.clone();
-        let products =
-            self.inner.db.read(move |tx| tx.list_products_to_report(visible, &item)).await?;
+        let products = self.db.read(move |tx| tx.list_products_to_report(visible, &item)).await?;
         Ok(products.into_iter().map(|product| product.code).collect())
     }
 
@@ -199,7 +195,7 @@ impl Orders {
                 codes.push(code);
             }
         }
-        Ok(self.inner.db.read(move |tx| tx.list_licenses_of_products(&codes)).await?)
+        Ok(self.db.read(move |tx| tx.list_licenses_of_products(&codes)).await?)
     }
 }
 
@@ -224,7 +220,8 @@ impl ReportTransaction {
                 message,
             )));
         }
-        if self.report.approve && !self.may_approve(order.agreement.approver) {
+        let needs_admin = matches!(order.agreement.approver, Approver::Admin);
+        if self.report.approve && needs_admin && !self.is_admin {
             let message =
                 "Only administrators of the organization approve orders of this agreement";
             let refused = self
@@ -251,13 +248,6 @@ impl ReportTransaction {
         tx.report_order(id, &reported)?;
         tx.write_audit(&self.event.clone().with_detail(detail))?;
         Ok(tx.as_read().find_order(id)?.ok_or_else(|| missing(id)))
-    }
-
-    fn may_approve(&self, approver: Approver) -> bool {
-        match approver {
-            Approver::Owner => true,
-            Approver::Admin => self.is_admin,
-        }
     }
 
     /// Returns the licence of the report, which must be in the item's pricelist; `None` if nothing is

@@ -7,7 +7,6 @@ use model::item::MediaLinks;
 /// Creates the view of an order, with the public link to its item.
 ///
 /// The price has the name and description of the product (contract purchases-9).
-#[must_use]
 pub fn order<L: MediaLinks>(order: &Order, links: &L) -> api::orders::Order {
     let item = OrderedItem {
         uri: links.item(&order.item),
@@ -59,7 +58,6 @@ fn agreement(agreement: &OrderAgreement) -> api::orders::OrderAgreement {
 }
 
 /// Creates the view of a licence.
-#[must_use]
 pub fn license(license: &License) -> api::orders::License {
     api::orders::License {
         uuid: Some(license.uuid),

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{Accounts, AccountsError};
+use super::{Accounts, AccountsError, single::require_known};
 use crate::runtime::json_object::{FieldFault, FieldProblem};
 use crate::runtime::limits::{
     CHANNEL_FORMATS_MAX, CHANNEL_SETTINGS_BYTES_MAX, DELIVERIES_LISTED_MAX,
@@ -107,7 +107,6 @@ pub fn channel_settings(
 /// a password of digits does not become a number. A text that is neither a boolean nor a number stays
 /// unchanged, too, and [`channel_settings`] refuses it. Each conversion costs as much as
 /// [`Destination::parse`].
-#[must_use]
 pub fn typed_settings(
     method: ChannelMethod,
     mut settings: Map<String, Value>,
@@ -135,7 +134,6 @@ pub fn typed_settings(
 /// Returns the settings of a channel for a list, with `***` for every secret, and for every setting if this
 /// version cannot read them. Private keys are not opened: every page of an item lists channels, and opening a
 /// key is slow.
-#[must_use]
 pub fn shown_settings(channel: &Channel) -> Value {
     match Destination::redact(channel.method, channel.settings.reveal()) {
         Ok(Some(shown)) => shown,
@@ -143,12 +141,8 @@ pub fn shown_settings(channel: &Channel) -> Value {
     }
 }
 
-fn unknown(id: &ChannelId) -> AccountsError {
-    AccountsError::Unknown(format!("channel {:?}", id.to_string()))
-}
-
 fn require_found(id: &ChannelId, found: bool) -> Result<(), AccountsError> {
-    if found { Ok(()) } else { Err(unknown(id)) }
+    require_known(found, || format!("channel {:?}", id.to_string()))
 }
 
 /// Parses the id of the channel `name` of the user `owner`, as entered by the operator.
@@ -176,14 +170,7 @@ impl Accounts {
 
     /// Lists the channels of all users or of one user, by owner and name.
     pub fn list_channels(&self, owner: Option<String>) -> Result<Vec<Channel>, AccountsError> {
-        self.db.read_blocking(move |tx| {
-            let Some(owner) = &owner else { return tx.list_channels(None).map(Ok) };
-            // A misspelled name must not look like a user without channels.
-            if tx.find_user_by_name(owner)?.is_none() {
-                return Ok(Err(AccountsError::Unknown(format!("user {owner:?}"))));
-            }
-            tx.list_channels(Some(owner)).map(Ok)
-        })?
+        self.list_of_user(owner, |tx, owner| tx.list_channels(owner))
     }
 
     /// Activates or deactivates a channel.

@@ -40,10 +40,7 @@ pub(super) fn check(
         references.client(&entry.place, &entry.value, only_new)?;
     }
     for entry in &file.api_keys {
-        let user = &entry.value.user_name;
-        if !references.users.contains(user.as_str()) && tx.find_user_by_name(user)?.is_none() {
-            return Err(refuse(&entry.place, format!("user {user:?} does not exist")));
-        }
+        references.user_name(&entry.place, &entry.value.user_name)?;
         // Revoked keys count, too: the import would not make a revoked key valid again.
         if only_new && tx.find_key_number(&entry.value.key_hash)?.is_some() {
             return Err(refuse(&entry.place, "the key exists already"));
@@ -51,9 +48,7 @@ pub(super) fn check(
     }
     for entry in &file.channels {
         let id = &entry.value.id;
-        if !references.users.contains(id.owner()) && tx.find_user_by_name(id.owner())?.is_none() {
-            return Err(refuse(&entry.place, format!("user {:?} does not exist", id.owner())));
-        }
+        references.user_name(&entry.place, id.owner())?;
         if only_new && tx.find_channel(id)?.is_some() {
             return Err(refuse(&entry.place, "exists already"));
         }
@@ -135,6 +130,13 @@ impl<'a> EntryReferences<'a> {
             Some(_) => Ok(()),
             None => Err(missing(place, "product", code)),
         }
+    }
+
+    fn user_name(&self, place: &str, name: &str) -> Result<(), AccountsError> {
+        if self.users.contains(name) || self.tx.find_user_by_name(name)?.is_some() {
+            return Ok(());
+        }
+        Err(refuse(place, format!("user {name:?} does not exist")))
     }
 
     fn product(&self, entry: &PlacedEntry<ProductEntry>) -> Result<(), AccountsError> {

@@ -25,7 +25,6 @@ pub struct EntryCounts {
 
 impl EntryCounts {
     /// Returns the number of all entries of the list.
-    #[must_use]
     pub fn total(self) -> usize {
         self.created + self.updated + self.unchanged
     }
@@ -56,7 +55,6 @@ pub struct ImportReport {
 
 impl ImportReport {
     /// Returns the lists with their names in the file.
-    #[must_use]
     pub fn lists(&self) -> [(&'static str, EntryCounts); 8] {
         [
             ("organizations", self.organizations),
@@ -80,20 +78,8 @@ pub(super) struct AccountsImport {
     pub(super) note: Option<(String, String)>,
 }
 
-/// The hashes that an import found, and the new hashes: first of the users' passwords, then of the clients'
-/// secrets, in the order of the file.
-struct ImportSecrets {
-    before: Vec<Option<String>>,
-    hashes: Vec<Option<String>>,
-}
-
-/// The outcome of an import transaction.
-enum ImportAttempt {
-    Done(ImportReport),
-    /// A password changed while hashes were computed.
-    Stale,
-    Refused(AccountsError),
-}
+/// Hashes of the users' passwords and then of the clients' secrets, in the order of the file.
+type SecretHashes = Vec<Option<String>>;
 
 impl Accounts {
     /// Imports the accounts file `text`, all of it or nothing. Idempotent.
@@ -142,13 +128,14 @@ impl Accounts {
             let hashes = self.hash(&import.file, &before)?;
             let writing = Arc::clone(&import);
             let event = event.clone();
-            let attempt = self.db.write_blocking(move |tx| {
-                write(&writing, &ImportSecrets { before, hashes }, &event, tx, now)
-            })?;
-            match attempt {
-                ImportAttempt::Done(imported) => return Ok(imported),
-                ImportAttempt::Refused(error) => return Err(error),
-                ImportAttempt::Stale => {}
+            let imported = self.db.write_blocking(move |tx| {
+                if stored_hashes(&writing.file, &tx.as_read())? != before {
+                    return Ok(Ok(None));
+                }
+                separate_refusal(write(&writing, &hashes, &event, tx, now).map(Some))
+            })??;
+            if let Some(imported) = imported {
+                return Ok(imported);
             }
         }
         Err(AccountsError::Busy)
@@ -159,7 +146,7 @@ impl Accounts {
         &self,
         file: &ValidAccounts,
         stored: &[Option<String>],
-    ) -> Result<Vec<Option<String>>, AccountsError> {
+    ) -> Result<SecretHashes, AccountsError> {
         let users = file.users.iter().map(|entry| entry.value.password.as_ref());
         let clients = file.clients.iter().map(|entry| entry.value.client_secret.as_ref());
         let stored_hashes = stored.iter().map(Option::as_deref);
@@ -170,7 +157,12 @@ impl Accounts {
             let chunk_size = work.len().div_ceil(self.workers).max(1);
             let threads: Vec<_> = work
                 .chunks(chunk_size)
-                .map(|part| scope.spawn(move || self.hash_part(part)))
+                .map(|part| {
+                    scope.spawn(move || {
+                        let hashes = part.iter().map(|(new, stored)| self.hash_one(*new, *stored));
+                        hashes.collect::<Result<SecretHashes, _>>()
+                    })
+                })
                 .collect();
             for thread in threads {
                 let part = match thread.join() {
@@ -182,14 +174,6 @@ impl Accounts {
             Ok::<_, AccountsError>(())
         })?;
         Ok(hashes)
-    }
-
-    /// Computes the new hashes of a part of the work; each plaintext is beside its stored hash.
-    fn hash_part(
-        &self,
-        part: &[(Option<&PlaintextSecret>, Option<&str>)],
-    ) -> Result<Vec<Option<String>>, AccountsError> {
-        part.iter().map(|(plaintext, stored)| self.hash_one(*plaintext, *stored)).collect()
     }
 
     /// Returns the new hash of `plaintext`; `None` if there is nothing to hash or `stored` matches it.
@@ -219,7 +203,7 @@ fn separate_refusal<T>(
 }
 
 /// Reads the stored hashes of the file's users and then of its clients.
-fn stored_hashes(file: &ValidAccounts, tx: &ReadTx<'_>) -> Result<Vec<Option<String>>, DbError> {
+fn stored_hashes(file: &ValidAccounts, tx: &ReadTx<'_>) -> Result<SecretHashes, DbError> {
     let mut hashes = Vec::with_capacity(file.users.len() + file.clients.len());
     for entry in &file.users {
         let found = tx.find_user_by_name(&entry.value.user_name)?;
@@ -257,19 +241,13 @@ fn write_users(
 /// Performs the transaction. Checks again, because a different process may have written in the meantime.
 fn write(
     import: &AccountsImport,
-    secrets: &ImportSecrets,
+    hashes: &[Option<String>],
     event: &AuditEvent,
     tx: &WriteTx<'_>,
     now: Timestamp,
-) -> Result<ImportAttempt, DbError> {
+) -> Result<ImportReport, AccountsError> {
     let AccountsImport { file, only_new, note } = import;
-    let ImportSecrets { before, hashes } = secrets;
-    if let Err(refused) = separate_refusal(check(file, &tx.as_read(), *only_new))? {
-        return Ok(ImportAttempt::Refused(refused));
-    }
-    if stored_hashes(file, &tx.as_read())? != *before {
-        return Ok(ImportAttempt::Stale);
-    }
+    check(file, &tx.as_read(), *only_new)?;
     let mut report = ImportReport::default();
     // In the order of references: an entry may refer to entries of earlier lists.
     for entry in &file.organizations {
@@ -302,5 +280,5 @@ fn write(
     if let Some((name, value)) = note {
         tx.write_state(name, value)?;
     }
-    Ok(ImportAttempt::Done(report))
+    Ok(report)
 }

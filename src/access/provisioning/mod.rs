@@ -88,7 +88,6 @@ pub struct Accounts {
 
 impl Accounts {
     /// Opens the accounts in `db`; `hasher` hashes passwords on `workers` threads.
-    #[must_use]
     pub fn new(db: Db, hasher: Argon2Hasher, workers: usize) -> Self {
         Self { db, hasher, workers: workers.max(1) }
     }

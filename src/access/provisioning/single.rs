@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Accounts, AccountsError, file::ValidAccounts, import::AccountsImport};
 use crate::access::auth::RandomSecret;
-use crate::storage::database::{ListedKey, ListedUser};
+use crate::storage::database::{DbError, ListedKey, ListedUser, ReadTx};
 use model::ContentHash;
 use model::account::accounts_file::{ClientScopes, PlaintextSecret};
 use model::account::{AccessLevels, AgreementId, GrantType, OAuthClient, OrganizationId};
@@ -155,13 +155,23 @@ impl Accounts {
 
     /// Lists the API keys of all users or of one user, by number.
     pub fn list_keys(&self, user: Option<String>) -> Result<Vec<ListedKey>, AccountsError> {
+        self.list_of_user(user, |tx, user| tx.list_stored_keys(user))
+    }
+
+    /// Lists objects of all users or of one user, who must exist.
+    pub(super) fn list_of_user<T: Send + 'static>(
+        &self,
+        user: Option<String>,
+        list: impl FnOnce(&ReadTx<'_>, Option<&str>) -> Result<Vec<T>, DbError> + Send + 'static,
+    ) -> Result<Vec<T>, AccountsError> {
         self.db.read_blocking(move |tx| {
-            let Some(user) = &user else { return tx.list_stored_keys(None).map(Ok) };
-            // A misspelled name must not look like a user without keys.
-            if tx.find_user_by_name(user)?.is_none() {
+            // A misspelled name must not look like a user without any objects.
+            if let Some(user) = &user
+                && tx.find_user_by_name(user)?.is_none()
+            {
                 return Ok(Err(AccountsError::Unknown(format!("user {user:?}"))));
             }
-            tx.list_stored_keys(Some(user)).map(Ok)
+            list(tx, user.as_deref()).map(Ok)
         })?
     }
 
@@ -224,7 +234,10 @@ impl Accounts {
     }
 }
 
-fn require_known(found: bool, what: impl FnOnce() -> String) -> Result<(), AccountsError> {
+pub(super) fn require_known(
+    found: bool,
+    what: impl FnOnce() -> String,
+) -> Result<(), AccountsError> {
     if found { Ok(()) } else { Err(AccountsError::Unknown(what())) }
 }
 

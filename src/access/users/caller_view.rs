@@ -13,7 +13,6 @@ use model::account::{Agreement, AgreementType, Device};
 
 /// Creates the view of an agreement in the form of the deprecated endpoint (contract users-2), which cannot express
 /// the type `Prepaid`.
-#[must_use]
 pub fn deprecated_agreement(agreement: &Agreement) -> DeprecatedAgreement {
     let kind = match agreement.kind {
         AgreementType::Subscription => Some(DeprecatedAgreementType::Subscription),
@@ -36,20 +35,17 @@ pub fn deprecated_agreement(agreement: &Agreement) -> DeprecatedAgreement {
 }
 
 /// Creates the view of a device with the time of its last registration.
-#[must_use]
 pub fn device(device: Device, registered: Timestamp) -> api::user::Device {
     let Device { token, kind, name, model } = device;
     api::user::Device { token, kind, name, model, registered }
 }
 
 /// Creates the view of a key without its secret.
-#[must_use]
 pub fn key(key: ListedKey) -> Key {
     Key { id: key.id, name: key.name, created: key.created, used: key.used }
 }
 
 /// Creates the view of a new key, with its secret.
-#[must_use]
 pub fn created_key(created: CreatedKey) -> MadeKey {
     let CreatedKey { key, secret } = created;
     let secret = secret.reveal().to_owned();
@@ -57,7 +53,6 @@ pub fn created_key(created: CreatedKey) -> MadeKey {
 }
 
 /// Creates the view of a browser session.
-#[must_use]
 pub fn session(session: ListedSession) -> Session {
     Session {
         id: session.name,
@@ -70,7 +65,6 @@ pub fn session(session: ListedSession) -> Session {
 }
 
 /// Creates the view of an application that may act for the caller.
-#[must_use]
 pub fn application(application: ListedApplication) -> Application {
     Application {
         client_id: application.client_id,

@@ -59,14 +59,10 @@ impl Users {
             // notice.
             if let Some(key) = &created {
                 let content = MessageContent::KeyMade { name: key.name.clone() };
-                tx.insert_message(
-                    &NewMessage::about_account(user, content),
-                    OUTBOX_PER_USER_MAX,
-                    now,
-                )?;
-                tx.write_audit(
-                    &event.with_object(ObjectKind::Key, key.id).with_detail(&key.name),
-                )?;
+                let message = NewMessage::about_account(user, content);
+                tx.insert_message(&message, OUTBOX_PER_USER_MAX, now)?;
+                let event = event.with_object(ObjectKind::Key, key.id);
+                tx.write_audit(&event.with_detail(&key.name))?;
             }
             Ok(created)
         });
@@ -85,16 +81,7 @@ impl Users {
         caller.require(Permission::RevokeKeys)?;
         let user = caller.user().id;
         let event = audit::event(AuditAction::KeyRevoked).with_object(ObjectKind::Key, id);
-        let revocation = self.auth.write(move |tx| {
-            let is_revoked = tx.revoke_own_key(user, id, now)?;
-            if is_revoked {
-                tx.write_audit(&event)?;
-            }
-            Ok(is_revoked)
-        });
-        if revocation.await? {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::NotFound, format!("no API key {id}")))
+        let not_found = format!("no API key {id}");
+        self.end_and_record(event, not_found, move |tx| tx.revoke_own_key(user, id, now)).await
     }
 }

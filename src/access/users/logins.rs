@@ -49,20 +49,10 @@ impl Users {
     pub async fn end_session(&self, caller: &Principal, name: &str, now: Timestamp) -> Result<()> {
         require_login_permission(caller)?;
         let id = caller.user().id;
-        let session_name = name.to_owned();
         let event = audit::event(AuditAction::SessionEnded).with_object(ObjectKind::User, id);
-        let ending = self.auth.write(move |tx| {
-            let is_ended = tx.end_session_named(id, &session_name, now)?;
-            // A session of a different user is not found, and leaves no event.
-            if is_ended {
-                tx.write_audit(&event)?;
-            }
-            Ok(is_ended)
-        });
-        if ending.await? {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::NotFound, format!("no session {name}")))
+        let not_found = format!("no session {name}");
+        let name = name.to_owned();
+        self.end_and_record(event, not_found, move |tx| tx.end_session_named(id, &name, now)).await
     }
 
     /// Lists the applications that may act for the caller, by name.
@@ -83,20 +73,12 @@ impl Users {
     ) -> Result<()> {
         require_login_permission(caller)?;
         let id = caller.user().id;
-        let client = client_id.to_owned();
         let event = audit::event(AuditAction::ConsentWithdrawn)
             .with_object(ObjectKind::Consent, client_id);
-        let revocation = self.auth.write(move |tx| {
-            let is_ended = tx.revoke_application(id, &client, now)?;
-            if is_ended {
-                tx.write_audit(&event)?;
-            }
-            Ok(is_ended)
-        });
-        if revocation.await? {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::NotFound, format!("no application {client_id}")))
+        let not_found = format!("no application {client_id}");
+        let client = client_id.to_owned();
+        self.end_and_record(event, not_found, move |tx| tx.revoke_application(id, &client, now))
+            .await
     }
 }
 

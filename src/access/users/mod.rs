@@ -36,7 +36,7 @@ use crate::runtime::limits::{
     DEVICES_PER_USER_MAX, OUTBOX_PER_USER_MAX, USER_REQUESTS_MAX, USER_REQUESTS_WINDOW_S,
 };
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
-use crate::storage::database::{Db, NewMessage, UserRequestLimits};
+use crate::storage::database::{Db, DbError, NewMessage, UserRequestLimits, WriteTx};
 use api::organization::{UserCreate, UserUpdate};
 use api::user::PROFILE_BYTES_MAX;
 use model::account::{
@@ -72,7 +72,6 @@ pub struct Users {
 
 impl Users {
     /// Creates the module over the accounts of `auth`; `signer` signs links for setting passwords.
-    #[must_use]
     pub fn new(auth: Auth, signer: IdSigner, settings: UsersSettings) -> Self {
         let resets = Arc::new(Semaphore::new(RESETS_IN_FLIGHT_MAX));
         Self { auth, signer, settings, resets }
@@ -80,6 +79,24 @@ impl Users {
 
     fn db(&self) -> &Db {
         self.auth.db()
+    }
+
+    /// Runs `end` in a transaction that records `event` if something ended. Otherwise fails with
+    /// [`ErrorKind::NotFound`] and records nothing: what belongs to a different user is not found.
+    async fn end_and_record(
+        &self,
+        event: AuditEvent,
+        not_found: String,
+        end: impl FnOnce(&WriteTx<'_>) -> Result<bool, DbError> + Send + 'static,
+    ) -> Result<()> {
+        let ending = self.auth.write(move |tx| {
+            let is_ended = end(tx)?;
+            if is_ended {
+                tx.write_audit(&event)?;
+            }
+            Ok(is_ended)
+        });
+        if ending.await? { Ok(()) } else { Err(Error::new(ErrorKind::NotFound, not_found)) }
     }
 
     /// Returns the caller's agreements that are in force at `now`, for `GET /user/v1/agreement`.
@@ -228,21 +245,6 @@ pub struct Administration<'a> {
     is_provider: bool,
 }
 
-/// The reason why a user was not created or changed.
-#[derive(Clone, Copy)]
-enum UserRefusal {
-    NameTaken,
-    TooMany,
-    /// Too many requests. Holds the time at which the next request is allowed.
-    TooFast(Timestamp),
-    Missing,
-    Domain,
-    /// The user is an operator.
-    Operator,
-    /// The user has the role of the agency's employees, which the administrator lacks.
-    Provider,
-}
-
 /// Rate limits for administrators who create users or send password links.
 const USER_REQUESTS: UserRequestLimits = UserRequestLimits {
     administrator: USER_REQUESTS_MAX,
@@ -282,7 +284,7 @@ impl Administration<'_> {
     pub async fn create(&self, new: UserCreate, now: Timestamp) -> Result<Account> {
         // Reveals nothing about users, so it is not counted as a request.
         if !self.allows_address(&new.email_address) {
-            return Err(self.refusal(UserRefusal::Domain, now));
+            return Err(self.outside_domains());
         }
         let administrator = self.administrator;
         let member = change::new_member(new, self.organization);
@@ -296,14 +298,16 @@ impl Administration<'_> {
                 tx.count_user_request(administrator, member.organization, USER_REQUESTS, now)?;
             // Refusals are `Ok`, so that the transaction commits the counters.
             if let Some(at) = wait {
-                return Ok(Err(UserRefusal::TooFast(at)));
+                return Ok(Err(too_many_requests(at, now)));
             }
             if read.is_user_name_taken(&member.user_name)? {
-                return Ok(Err(UserRefusal::NameTaken));
+                let message = "emailAddress is already the user name of another user";
+                return Ok(Err(invalid_address("userName_in_use", message.to_owned())));
             }
             let count = read.count_users_of_organization(member.organization)?;
             if count >= ORGANIZATION_USERS_MAX {
-                return Ok(Err(UserRefusal::TooMany));
+                let message = format!("The organization has {ORGANIZATION_USERS_MAX} users");
+                return Ok(Err(Error::new(ErrorKind::Conflict, message)));
             }
             let id = tx.insert_member(&member, now)?;
             tx.write_audit(
@@ -315,54 +319,20 @@ impl Administration<'_> {
             }
             Ok(Ok(read.find_account(id)?))
         });
-        match creation.await? {
-            Ok(account) => account
-                .ok_or_else(|| Error::internal("a user that was just created cannot be found")),
-            Err(refused) => Err(self.refusal(refused, now)),
-        }
+        let account = creation.await??;
+        account.ok_or_else(|| Error::internal("a user that was just created cannot be found"))
     }
 
     fn allows_address(&self, address: &str) -> bool {
         self.details.as_ref().is_none_or(|details| details.allows_address(address))
     }
 
-    fn refusal(&self, refused: UserRefusal, now: Timestamp) -> Error {
-        match refused {
-            UserRefusal::NameTaken => name_taken(),
-            UserRefusal::TooMany => {
-                let message = format!("The organization has {ORGANIZATION_USERS_MAX} users");
-                Error::new(ErrorKind::Conflict, message)
-            }
-            UserRefusal::TooFast(at) => {
-                // Rounded up below: a retry within the last second would still be refused.
-                let wait_s = u32::try_from(at.duration_since(now).as_secs()).unwrap_or(0);
-                let message = "Too many users have been created, try again later";
-                Error::overloaded("made_users", message).retry_after(wait_s + 1)
-            }
-            UserRefusal::Missing => not_found(),
-            UserRefusal::Operator => Error::forbidden(
-                "operator_required",
-                "The user operates the service, so only that user changes its address and password",
-            ),
-            UserRefusal::Provider => Error::forbidden(
-                "provider_required",
-                "The user works for the agency, so only that user and administrators who do so too \
-                 change its address and password",
-            ),
-            UserRefusal::Domain => {
-                let details = self.details.as_ref();
-                let domains =
-                    details.map(|details| details.mail_domains.join(", ")).unwrap_or_default();
-                let message =
-                    format!("emailAddress is not in a domain of the organization: {domains}");
-                Error::invalid_parts(vec![ErrorDetail {
-                    error_code: "mailDomain_not_allowed".to_owned(),
-                    location: "body",
-                    message,
-                    path: "emailAddress".to_owned(),
-                }])
-            }
-        }
+    /// Creates the refusal of an address outside the mail domains of the organization.
+    fn outside_domains(&self) -> Error {
+        let details = self.details.as_ref();
+        let domains = details.map(|details| details.mail_domains.join(", ")).unwrap_or_default();
+        let message = format!("emailAddress is not in a domain of the organization: {domains}");
+        invalid_address("mailDomain_not_allowed", message)
     }
 
     /// Changes the user `id` of the organization according to `change`.
@@ -380,14 +350,15 @@ impl Administration<'_> {
         let is_provider = self.is_provider;
         let address = change.email_address.clone();
         let outside_address = address.filter(|address| !self.allows_address(address));
+        let outside_domains = self.outside_domains();
         let event = audit::event(AuditAction::UserChanged);
         let update = self.users.auth.write(move |tx| {
             let found = tx.as_read().find_account(id)?;
             let ours = found.filter(|account| account.user.organization == Some(organization));
-            let Some(mut account) = ours else { return Ok(Err(UserRefusal::Missing)) };
+            let Some(mut account) = ours else { return Ok(Err(not_found())) };
             // An address from before the domains were configured may stay.
             if outside_address.is_some() && account.user.email_address != outside_address {
-                return Ok(Err(UserRefusal::Domain));
+                return Ok(Err(outside_domains));
             }
             let before = account.user.clone();
             change::apply(change, &mut account.user);
@@ -405,7 +376,7 @@ impl Administration<'_> {
             }
             Ok(Ok(account))
         });
-        update.await?.map_err(|refused| self.refusal(refused, now))
+        update.await?
     }
 }
 
@@ -440,30 +411,42 @@ fn has_role(user: &User, role: &str) -> bool {
     user.roles.iter().any(|own| own == role)
 }
 
-/// Returns the reason why `administrator` must not be able to log in as `user`: the user has a role of the
+/// Returns the refusal if `administrator` must not be able to log in as `user`: the user has a role of the
 /// agency that an administrator of a customer lacks. Providers administer each other, because they may do the
 /// same anyway; `is_provider` is true if the administrator is a provider.
-fn protection(user: &User, administrator: UserId, is_provider: bool) -> Option<UserRefusal> {
+fn protection(user: &User, administrator: UserId, is_provider: bool) -> Option<Error> {
     if user.id == administrator {
         None
     } else if has_role(user, ROLE_OPERATOR) {
-        Some(UserRefusal::Operator)
+        let message =
+            "The user operates the service, so only that user changes its address and password";
+        Some(Error::forbidden("operator_required", message))
     } else if has_role(user, ROLE_PROVIDER) && !is_provider {
-        Some(UserRefusal::Provider)
+        let message = "The user works for the agency, so only that user and administrators who do \
+                       so too change its address and password";
+        Some(Error::forbidden("provider_required", message))
     } else {
         None
     }
+}
+
+/// Creates the refusal of a request beyond [`USER_REQUESTS`]; the next one is allowed at the time `at`.
+fn too_many_requests(at: Timestamp, now: Timestamp) -> Error {
+    // Rounded up below: a retry within the last second would still be refused.
+    let wait_s = u32::try_from(at.duration_since(now).as_secs()).unwrap_or(0);
+    let message = "Too many users have been created, try again later";
+    Error::overloaded("made_users", message).retry_after(wait_s + 1)
 }
 
 fn not_found() -> Error {
     Error::new(ErrorKind::NotFound, "The organization has no such user")
 }
 
-fn name_taken() -> Error {
+fn invalid_address(code: &str, message: String) -> Error {
     Error::invalid_parts(vec![ErrorDetail {
-        error_code: "userName_in_use".to_owned(),
+        error_code: code.to_owned(),
         location: "body",
-        message: "emailAddress is already the user name of another user".to_owned(),
+        message,
         path: "emailAddress".to_owned(),
     }])
 }

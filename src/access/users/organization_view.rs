@@ -6,7 +6,6 @@ use api::organization::{Address, OrganizationAddresses, OrganizationPhoneNumber,
 use model::account::{Organization, PostalAddress};
 
 /// Creates the view of an organization with its addresses.
-#[must_use]
 pub fn organization(organization: &Organization) -> api::organization::Organization {
     let addresses = &organization.address;
     api::organization::Organization {
@@ -34,7 +33,6 @@ fn address(address: &PostalAddress) -> Address {
 }
 
 /// Creates the view of a user's login state.
-#[must_use]
 pub fn user_access(state: &UserLoginState) -> UserAccess {
     UserAccess {
         active: state.active,
@@ -54,7 +52,6 @@ fn password_link(link: &PasswordLink) -> api::organization::PasswordLink {
 }
 
 /// Creates the view of a link that was just created; its URL is shown only here.
-#[must_use]
 pub fn sent_link(sent: SentLink) -> api::organization::PasswordLink {
     let link = password_link(&sent.link);
     match sent.delivery {

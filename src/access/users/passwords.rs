@@ -9,7 +9,7 @@ use std::{net::IpAddr, sync::Arc};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-use super::{Administration, UserRefusal, Users};
+use super::{Administration, Users};
 use crate::access::auth::{LoginOutcome, LoginRequest, PasswordFlaw};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::OUTBOX_PER_USER_MAX;
@@ -104,20 +104,6 @@ pub struct LinkPasswordReset<'a> {
     pub address: IpAddr,
 }
 
-/// The hash of a checked password.
-struct NewHash {
-    hash: String,
-    revokes_keys: bool,
-}
-
-/// A request for password mails: the name as entered, and the counters of the request.
-struct ResetRequest {
-    text: String,
-    name_subject: String,
-    network_subject: String,
-    hour: i64,
-}
-
 fn new_link(user: UserId, kind: PasswordLinkKind, valid_s: u32, now: Timestamp) -> PasswordLink {
     let expires = now.checked_add(SignedDuration::from_secs(i64::from(valid_s)));
     let expires = expires.unwrap_or(Timestamp::MAX);
@@ -157,7 +143,6 @@ pub(super) fn link_event(event: AuditEvent, link: &PasswordLink, is_mailed: bool
 
 impl Users {
     /// Returns whether a mail server is configured, so that links are mailed.
-    #[must_use]
     pub fn sends_mails(&self) -> bool {
         self.settings.sends_mails
     }
@@ -168,13 +153,11 @@ impl Users {
     }
 
     /// Returns the token of a link.
-    #[must_use]
     pub fn password_link_token(&self, link: Uuid) -> String {
         self.signer.token(link)
     }
 
     /// Returns the URL of a link.
-    #[must_use]
     pub fn password_link_url(&self, link: Uuid) -> String {
         let site = self.settings.site_url.trim_end_matches('/');
         format!("{site}/o/password/{}", self.password_link_token(link))
@@ -196,19 +179,11 @@ impl Users {
             Error::overloaded("password_resets", "Many passwords are being requested, try again")
         })?;
         let hour = now.as_second().div_euclid(3600);
-        let request = ResetRequest {
-            // Only a hash is stored, because the text may be the address of a stranger.
-            name_subject: format!(
-                "reset/{}",
-                ContentHash::new(text.to_lowercase().as_bytes()).short()
-            ),
-            network_subject: format!("reset-network/{}", network(address)),
-            text,
-            hour,
-        };
+        // Only a hash is stored, because the text may be the address of a stranger.
+        let name = ContentHash::new(text.to_lowercase().as_bytes()).short();
+        let name = format!("reset/{name}");
+        let network = format!("reset-network/{}", network(address));
         let event = audit::event(AuditAction::PasswordForgotten);
-        let name = request.name_subject.clone();
-        let network = request.network_subject.clone();
         let counts = self.db().write(move |tx| {
             let read = tx.as_read();
             let of_network = read.mails_in_hour(&network, hour)?;
@@ -235,7 +210,7 @@ impl Users {
             // The response does not wait, because its time would reveal whether there is such a
             // user.
             tokio::spawn(async move {
-                if let Err(cause) = users.queue_resets(request, now).await {
+                if let Err(cause) = users.queue_resets(text, hour, now).await {
                     tracing::error!("password reset: the mail cannot be queued: {cause}");
                 }
                 drop(permit);
@@ -244,12 +219,12 @@ impl Users {
         Ok(())
     }
 
-    /// Queues one mail for each address of the users that the request names.
-    async fn queue_resets(&self, request: ResetRequest, now: Timestamp) -> Result<()> {
+    /// Queues one mail for each address of the users with the user name or address `text`, counted in `hour`.
+    async fn queue_resets(&self, text: String, hour: i64, now: Timestamp) -> Result<()> {
         let queueing = self.db().write(move |tx| {
             let read = tx.as_read();
             let mut mails: Vec<(String, UserId, Vec<Uuid>)> = Vec::new();
-            for id in read.find_users_to_reset(&request.text, RESET_USERS_MAX)? {
+            for id in read.find_users_to_reset(&text, RESET_USERS_MAX)? {
                 let Some(account) = read.find_account(id)? else { continue };
                 let Some(address) = account.user.email_address else { continue };
                 let address = address.to_lowercase();
@@ -259,10 +234,10 @@ impl Users {
                 if is_new {
                     // A user may be requested both by user name and by address: count per address
                     // as well.
-                    if read.mails_in_hour(&subject, request.hour)? >= RESETS_PER_NAME_MAX {
+                    if read.mails_in_hour(&subject, hour)? >= RESETS_PER_NAME_MAX {
                         continue;
                     }
-                    tx.count_mails(&subject, request.hour, 1)?;
+                    tx.count_mails(&subject, hour, 1)?;
                     mails.push((address.clone(), id, Vec::new()));
                 }
                 let link = new_link(id, PasswordLinkKind::Reset, RESET_S, now);
@@ -310,12 +285,12 @@ impl Users {
         let user = opened.account.user;
         let hashed = self.auth.hash_new_password(reset.password, &user, reset.address).await?;
         let hash = match hashed {
-            Ok(hash) => NewHash { hash, revokes_keys: reset.revokes_keys },
+            Ok(hash) => hash,
             Err(flaw) => return Ok(PasswordOutcome::Flawed(flaw)),
         };
         let id = opened.link.id;
         let kind = opened.link.kind;
-        let events = PasswordEvents::new(&user, kind.as_str());
+        let events = PasswordEvents::new(&user, kind.as_str(), reset.revokes_keys);
         let change = self.auth.write(move |tx| {
             // Hashing took time: the link may have been used, or its user deactivated, in the
             // meantime.
@@ -356,10 +331,10 @@ impl Users {
         let user = account.user.clone();
         let hashed = self.auth.hash_new_password(change.new, &user, change.address).await?;
         let hash = match hashed {
-            Ok(hash) => NewHash { hash, revokes_keys: change.revokes_keys },
+            Ok(hash) => hash,
             Err(flaw) => return Ok(PasswordOutcome::Flawed(flaw)),
         };
-        let events = PasswordEvents::new(&user, "own");
+        let events = PasswordEvents::new(&user, "own", change.revokes_keys);
         let replacement = self.auth.write(move |tx| {
             if !login.is_still_valid(&tx.as_read())? {
                 return Ok(PasswordOutcome::Wrong);
@@ -375,14 +350,15 @@ impl Users {
 /// The audit events of a new password.
 struct PasswordEvents {
     changed: AuditEvent,
-    revoked: AuditEvent,
+    /// The event for each key of the user; `None` if the keys stay valid.
+    revoked: Option<AuditEvent>,
 }
 
 impl PasswordEvents {
-    fn new(user: &User, method: &str) -> Self {
+    fn new(user: &User, method: &str, revokes_keys: bool) -> Self {
         let changed =
             audit::event(AuditAction::PasswordChanged).with_object(ObjectKind::User, user.id);
-        let revoked = audit::event(AuditAction::KeyRevoked).by_user(user);
+        let revoked = revokes_keys.then(|| audit::event(AuditAction::KeyRevoked).by_user(user));
         Self { changed: changed.by_user(user).with_detail(method), revoked }
     }
 }
@@ -390,17 +366,17 @@ impl PasswordEvents {
 fn store_new_hash(
     tx: &WriteTx<'_>,
     user: &User,
-    new: &NewHash,
+    hash: &str,
     events: &PasswordEvents,
     now: Timestamp,
 ) -> Result<(), DbError> {
-    tx.set_user_password(&user.user_name, &new.hash, now)?;
+    tx.set_user_password(&user.user_name, hash, now)?;
     // Other links could change the password again later.
     tx.delete_password_links(user.id)?;
     tx.write_audit(&events.changed)?;
-    if new.revokes_keys {
+    if let Some(revoked) = &events.revoked {
         for key in tx.revoke_keys_of(user.id, now)? {
-            tx.write_audit(&events.revoked.clone().with_object(ObjectKind::Key, key))?;
+            tx.write_audit(&revoked.clone().with_object(ObjectKind::Key, key))?;
         }
     }
     Ok(())
@@ -441,13 +417,13 @@ impl Administration<'_> {
             let wait =
                 tx.count_user_request(administrator, organization, super::USER_REQUESTS, now)?;
             if let Some(at) = wait {
-                return Ok(Err(UserRefusal::TooFast(at)));
+                return Ok(Err(super::too_many_requests(at, now)));
             }
             let link = invite(tx, id, is_mailed, now)?;
             tx.write_audit(&link_event(event, &link, is_mailed))?;
             Ok(Ok(link))
         });
-        let link = sending.await?.map_err(|refused| self.refusal(refused, now))?;
+        let link = sending.await??;
         let delivery = match address.filter(|_| is_mailed) {
             Some(address) => LinkDelivery::Mailed(address),
             None => LinkDelivery::PassedOn(self.users.password_link_url(link.id)),
@@ -462,17 +438,10 @@ impl Administration<'_> {
         self.load(id).await?;
         let event =
             audit::event(AuditAction::PasswordLinkWithdrawn).with_object(ObjectKind::User, id);
-        let withdrawal = self.users.auth.write(move |tx| {
-            let count = tx.delete_password_links(id)?;
-            if count > 0 {
-                tx.write_audit(&event)?;
-            }
-            Ok(count)
-        });
-        match withdrawal.await? {
-            0 => Err(Error::new(ErrorKind::NotFound, "The user has no link to revoke")),
-            _ => Ok(()),
-        }
+        let not_found = "The user has no link to revoke".to_owned();
+        self.users
+            .end_and_record(event, not_found, move |tx| Ok(tx.delete_password_links(id)? > 0))
+            .await
     }
 
     /// Fails for a user that may not log in with a password.

@@ -6,7 +6,6 @@ use model::account::{Account, Agreement, Permission, Product, User};
 
 /// Creates the view of a user that the credentials of `caller` permit: properties that the contract does not require are
 /// left out if a scope for them is enforced and missing.
-#[must_use]
 pub fn user(account: &Account, caller: &Principal) -> api::account::User {
     let Account { user, agreements, .. } = account;
     let phone = Some(&user.phone).filter(|_| caller.allows(Permission::Name));
@@ -22,7 +21,6 @@ pub fn user(account: &Account, caller: &Principal) -> api::account::User {
 }
 
 /// Creates the view of a user in a list, see [`user`].
-#[must_use]
 pub fn user_base(user: &User, caller: &Principal) -> UserBase {
     let shows_name = caller.allows(Permission::Name);
     let shows_email = caller.allows(Permission::Email);

@@ -22,8 +22,7 @@ use crate::cluster::guard::ClusterGuard;
 use crate::cluster::jobs::{self, BackgroundJob, JobSpec, RunOutcome};
 use crate::cluster::membership::{ClusterLease as Work, limits::FOLLOWED_POLL_INTERVAL};
 use crate::media::cache_keys::{EVERYTHING, key_of};
-use crate::runtime::clock;
-use crate::runtime::clock::Stopwatch;
+use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::config;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{ITEM_LOG_RETENTION, PURGE_LOG_ROWS, PURGES_QUEUED_MAX};
@@ -69,18 +68,11 @@ struct CdnEndpoint {
 struct PurgeRun {
     /// Whether more work may be due immediately.
     more: bool,
-    outcome: PurgeOutcome,
+    /// The outcome of a call, which failed if the CDN accepted none of the keys; `None` if nothing was due, or the
+    /// endpoint is backing off.
+    outcome: Option<Result<(), PurgeError>>,
     /// The longest time until the next run.
     idle: Duration,
-}
-
-enum PurgeOutcome {
-    /// Nothing was due, or the endpoint is backing off.
-    Nothing,
-    /// The CDN accepted at least one key.
-    Purged,
-    /// The call failed, or the CDN accepted none of the keys.
-    Failed(PurgeError),
 }
 
 /// The backoff of an endpoint after failed purges.
@@ -185,7 +177,11 @@ impl BackgroundJob for PurgeJob<'_> {
         let seq = others.map_or(own, |others| others.min(own));
         let PurgeRun { more, outcome, idle } =
             self.endpoint.purge_batch(seq, !self.backoff.remaining().is_zero()).await?;
-        self.note_outcome(outcome);
+        match outcome {
+            None => {}
+            Some(Ok(())) => self.backoff = PurgeBackoff::new(),
+            Some(Err(cause)) => self.back_off(&cause),
+        }
         if more {
             return Ok(RunOutcome::More);
         }
@@ -210,18 +206,12 @@ impl BackgroundJob for PurgeJob<'_> {
 }
 
 impl PurgeJob<'_> {
-    fn note_outcome(&mut self, outcome: PurgeOutcome) {
-        match outcome {
-            PurgeOutcome::Nothing => {}
-            PurgeOutcome::Purged => self.backoff = PurgeBackoff::new(),
-            PurgeOutcome::Failed(cause) => {
-                let wait = self.backoff.begin();
-                let address = self.endpoint.number;
-                let tries = self.backoff.backoff.failures();
-                let s = wait.as_secs_f64();
-                tracing::warn!(address, tries, retry_s = s, "CDN purge failed, retrying: {cause}");
-            }
-        }
+    fn back_off(&mut self, cause: &PurgeError) {
+        let wait = self.backoff.begin();
+        let address = self.endpoint.number;
+        let tries = self.backoff.backoff.failures();
+        let s = wait.as_secs_f64();
+        tracing::warn!(address, tries, retry_s = s, "CDN purge failed, retrying: {cause}");
     }
 }
 
@@ -258,25 +248,24 @@ impl CdnEndpoint {
             let wait = waiting.next.map(|next| next.duration_since(now));
             let wait = wait.and_then(|wait| Duration::try_from(wait).ok());
             let idle = wait.map_or(PURGE_POLL_INTERVAL, |wait| wait.min(PURGE_POLL_INTERVAL));
-            return Ok(PurgeRun { more: unread, outcome: PurgeOutcome::Nothing, idle });
+            return Ok(PurgeRun { more: unread, outcome: None, idle });
         }
         let stopwatch = Stopwatch::start();
         let result = self.purger.purge(&keys).await;
         self.count(&result, &keys, stopwatch);
-        let failed = self.record_outcome(due, result).await?;
+        let outcome = self.record_outcome(due, result).await?;
         // After a success, further keys may be due.
-        let more = unread || failed.is_none();
-        let outcome = failed.map_or(PurgeOutcome::Purged, PurgeOutcome::Failed);
-        Ok(PurgeRun { more, outcome, idle: PURGE_POLL_INTERVAL })
+        let more = unread || outcome.is_ok();
+        Ok(PurgeRun { more, outcome: Some(outcome), idle: PURGE_POLL_INTERVAL })
     }
 
-    /// Records the outcome of the rows of a call. Returns the error that starts a backoff, if there is one. An
-    /// endpoint that refuses all keys backs off too, since its settings may be wrong.
+    /// Records the outcome of the rows of a call, and returns the outcome for the endpoint. An endpoint that refuses
+    /// all keys has failed too, since its settings may be wrong.
     async fn record_outcome(
         &self,
         due: Vec<PendingPurge>,
         result: PurgeResult,
-    ) -> Result<Option<PurgeError>> {
+    ) -> Result<Result<(), PurgeError>> {
         let PurgeResult { purged, refused, failed, absent: _ } = result;
         // A key may be in several rows, which one call completes together.
         let done = row_numbers(&due, |key| purged.iter().any(|purged| purged == key));
@@ -291,7 +280,7 @@ impl CdnEndpoint {
         .await?;
         let refusal =
             refused.into_iter().next().filter(|_| !accepted_any).map(|(_, refusal)| refusal);
-        Ok(failed.or(refusal))
+        Ok(failed.or(refusal).map_or(Ok(()), Err))
     }
 
     /// Queues changes up to the row `seq` while the queue has room. Returns the backlog, and whether there are

@@ -29,12 +29,6 @@ use model::account::{Channel, ChannelId, ChannelMethod, Permission};
 /// Channels that one user can create; the operator can add more.
 const CHANNELS_PER_USER_MAX: usize = 50;
 
-/// The reason for which a channel was not written.
-enum ChannelRefusal {
-    Changed,
-    TooMany,
-}
-
 impl Deliveries {
     /// Lists the channels of `caller`, active or not, by name.
     pub async fn list_channels(
@@ -71,16 +65,8 @@ impl Deliveries {
         let previous = before.clone();
         let new_id = id.clone();
         // Only SFTP settings contain a private key, and unlocking it costs CPU time.
-        let opening = match draft.method {
-            ChannelMethod::Sftp => Some(self.inner.openings.acquire(user)?),
-            ChannelMethod::Directory
-            | ChannelMethod::Download
-            | ChannelMethod::Email
-            | ChannelMethod::Ftp
-            | ChannelMethod::Ftps
-            | ChannelMethod::S3
-            | ChannelMethod::Webhook => None,
-        };
+        let has_key = draft.method == ChannelMethod::Sftp;
+        let opening = has_key.then(|| self.inner.openings.acquire(user)).transpose()?;
         let decided = run_blocking(move || {
             // The blocking work continues if the request is cancelled, so it holds the slot itself.
             let _opening = opening;
@@ -95,31 +81,24 @@ impl Deliveries {
             let read = tx.as_read();
             // The draft was merged with `before`, so it would overwrite a concurrent change.
             if read.find_channel(&id)? != before {
-                return Ok(Err(ChannelRefusal::Changed));
+                return Ok(Err("The channel was changed meanwhile".to_owned()));
             }
             // Counted in the transaction that inserts, or concurrent requests could exceed the limit.
             if before.is_none() && read.count_own_channels(user)? >= CHANNELS_PER_USER_MAX {
-                return Ok(Err(ChannelRefusal::TooMany));
+                return Ok(Err(format!("The user has {CHANNELS_PER_USER_MAX} channels")));
             }
             // An idempotent repetition writes no event, so that it does not push older events out of the table.
             if tx.put_channel(&new, now)? != PutOutcome::Unchanged {
-                tx.write_audit(
-                    &event.with_object(ObjectKind::Channel, &id).with_detail(new.method.as_str()),
-                )?;
+                let event = event.with_object(ObjectKind::Channel, &id);
+                tx.write_audit(&event.with_detail(new.method.as_str()))?;
             }
             Ok(Ok(read.find_channel(&id)?))
         });
-        let message = match writing.await? {
-            Ok(Some(channel)) => return run_blocking(move || Ok(view::channel(channel))).await,
-            Ok(None) => {
-                return Err(Error::internal("a channel that was just written cannot be found"));
-            }
-            Err(ChannelRefusal::Changed) => "The channel was changed meanwhile".to_owned(),
-            Err(ChannelRefusal::TooMany) => {
-                format!("The user has {CHANNELS_PER_USER_MAX} channels")
-            }
-        };
-        Err(Error::new(ErrorKind::Conflict, message))
+        let written =
+            writing.await?.map_err(|refusal| Error::new(ErrorKind::Conflict, refusal))?;
+        let channel = written
+            .ok_or_else(|| Error::internal("a channel that was just written cannot be found"))?;
+        run_blocking(move || Ok(view::channel(channel))).await
     }
 
     /// Removes the channel `name` of `caller` with its settings. Deliveries queued for it fail.

@@ -1,10 +1,7 @@
 //! Collects the files that a channel sends of an item, through the plans and caches of media URLs.
 
 use super::AttemptFailure;
-use crate::media::CollectedFile;
-use crate::media::FileSelection;
-use crate::media::Media;
-use crate::media::MediaCaller;
+use crate::media::{CollectedFile, FileSelection, Media, MediaCaller};
 use crate::runtime::clock;
 use model::account::Delivery;
 use model::media_url::MediaFormat;

@@ -1,6 +1,6 @@
 //! Lists the deliveries of all users for operators, and queues failed deliveries again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -39,12 +39,10 @@ impl Deliveries {
             let mut listed = Vec::new();
             for delivery in tx.list_deliveries(DeliveriesOf::Everybody, state, start, size)? {
                 let id = delivery.organization;
-                let organization_name = match names.get(&id) {
-                    Some(name) => name.clone(),
-                    None => {
-                        let name = tx.find_organization(id)?.and_then(|found| found.name);
-                        names.insert(id, name.clone());
-                        name
+                let organization_name = match names.entry(id) {
+                    Entry::Occupied(known) => known.get().clone(),
+                    Entry::Vacant(new) => {
+                        new.insert(tx.find_organization(id)?.and_then(|found| found.name)).clone()
                     }
                 };
                 listed.push(ListedDelivery { delivery, organization_name });

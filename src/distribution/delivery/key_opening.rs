@@ -3,10 +3,9 @@
 //! Unlocking a key costs CPU time by design, and the key file sets the cost. So each user may have one key
 //! unlocked at a time, and all users together [`CHANNEL_KEYS_OPENED_MAX`].
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashSet, sync::Arc};
+
+use parking_lot::Mutex;
 
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::CHANNEL_KEYS_OPENED_MAX;
@@ -27,9 +26,7 @@ pub(super) struct KeyOpening {
 
 impl Drop for KeyOpening {
     fn drop(&mut self) {
-        // The set is valid even after a panic elsewhere. A slot that is not released would lock the user out until
-        // the next restart.
-        self.users.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.user);
+        self.users.lock().remove(&self.user);
     }
 }
 
@@ -39,7 +36,7 @@ impl KeyOpenings {
     /// Fails with [`ErrorKind::Conflict`] if the user already has a slot, and with [`ErrorKind::Overloaded`] if
     /// all slots are in use.
     pub(super) fn acquire(&self, user: UserId) -> Result<KeyOpening> {
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut users = self.users.lock();
         // A second request of the same user is a conflict; a shortage caused by other users is an overload.
         if users.contains(&user) {
             let message = "Another channel of the user is being checked; try again";

@@ -33,9 +33,9 @@ impl Deliveries {
         if channel.method != ChannelMethod::Email || !channel.by_user {
             return Ok(ClearedMail::default());
         }
-        let to = self.inner.sender.recipients(channel).await?;
+        let to = self.inner.services.sender.recipients(channel).await?;
         let at = clock::now();
-        let cleared = Box::pin(self.inner.recipients.clear(user, &to, at));
+        let cleared = Box::pin(self.inner.services.recipients.clear(user, &to, at));
         match cleared.await? {
             MailClearance::Granted(introductions) => Ok(ClearedMail { introductions, to, at }),
             MailClearance::Postponed { why, .. } => Err(AttemptFailure::temporary(why)),
@@ -54,7 +54,7 @@ impl Deliveries {
         let ClearedMail { mut introductions, to, at } = mail;
         // An attempt can fail after some of its mails were sent; only those mails have introduced the sender.
         introductions.retain(|introduction| introduction.sent.is_set());
-        let recipients = &self.inner.recipients;
+        let recipients = &self.inner.services.recipients;
         if !introductions.is_empty() {
             let recorded = recipients.record_introductions(user, &introductions, clock::now());
             if let Err(cause) = recorded.await {

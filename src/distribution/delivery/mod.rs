@@ -35,13 +35,13 @@ use crate::access::auth::{Auth, Principal};
 use crate::access::orders::Orders;
 use crate::cluster::guard::ClusterGuard;
 use crate::distribution::recipients::Recipients;
-use crate::media::Media;
-use crate::media::MediaCaller;
+use crate::media::{Media, MediaCaller};
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::limits::{DELIVERIES_LISTED_MAX, SWEEP_ROWS};
 use crate::storage::database::{Db, DeliveriesOf, ReadTx};
+use crate::transport::SendError;
 use key_opening::KeyOpenings;
 use model::RetryPolicy;
 use model::account::{
@@ -73,7 +73,6 @@ pub struct DeliverySettings {
 
 impl DeliverySettings {
     /// Reads the settings of the section `delivery`.
-    #[must_use]
     pub fn from_config(config: &Config) -> Self {
         let delivery = &config.delivery;
         Self {
@@ -117,12 +116,7 @@ pub struct Deliveries {
 }
 
 struct DeliveriesInner {
-    media: Media,
-    orders: Orders,
-    auth: Auth,
-    sender: ChannelSender,
-    recipients: Recipients,
-    guard: ClusterGuard,
+    services: DeliveryServices,
     settings: HotSwap<DeliverySettings>,
     /// The channel tests in progress.
     probes: ChannelProbes,
@@ -156,26 +150,28 @@ impl AttemptFailure {
 impl From<Error> for AttemptFailure {
     fn from(error: Error) -> Self {
         let text = error.message();
-        match error.kind() {
+        if matches!(
+            error.kind(),
             ErrorKind::InvalidArgument
-            | ErrorKind::Unauthenticated
-            | ErrorKind::Forbidden
-            | ErrorKind::NotFound
-            | ErrorKind::Unsupported
-            | ErrorKind::TooLarge => Self::permanent(text),
-            ErrorKind::Conflict
-            | ErrorKind::Stale
-            | ErrorKind::Overloaded
-            | ErrorKind::Timeout
-            | ErrorKind::Unavailable
-            | ErrorKind::Internal => {
-                // The owner sees only the text; the cause is for the operator.
-                if let Some(cause) = error.cause() {
-                    tracing::warn!("delivery attempt failed, will retry: {text}: {cause}");
-                }
-                Self::temporary(text)
-            }
+                | ErrorKind::Unauthenticated
+                | ErrorKind::Forbidden
+                | ErrorKind::NotFound
+                | ErrorKind::Unsupported
+                | ErrorKind::TooLarge
+        ) {
+            return Self::permanent(text);
         }
+        // The owner sees only the text; the cause is for the operator.
+        if let Some(cause) = error.cause() {
+            tracing::warn!("delivery attempt failed, will retry: {text}: {cause}");
+        }
+        Self::temporary(text)
+    }
+}
+
+impl From<SendError> for AttemptFailure {
+    fn from(error: SendError) -> Self {
+        Self { text: error.to_string(), temporary: error.is_temporary() }
     }
 }
 
@@ -201,17 +197,10 @@ impl DeliveryVisibility {
 
 impl Deliveries {
     /// Creates the queue over the database of `services`. Nothing is sent before [`Deliveries::run`].
-    #[must_use]
     pub fn new(services: DeliveryServices, settings: DeliverySettings) -> Self {
-        let DeliveryServices { media, orders, auth, sender, recipients, guard } = services;
         Self {
             inner: Arc::new(DeliveriesInner {
-                media,
-                orders,
-                auth,
-                sender,
-                recipients,
-                guard,
+                services,
                 settings: HotSwap::new(settings),
                 probes: ChannelProbes::new(),
                 openings: KeyOpenings::default(),
@@ -233,7 +222,7 @@ impl Deliveries {
     }
 
     fn db(&self) -> &Db {
-        self.inner.orders.db()
+        self.inner.services.orders.db()
     }
 
     /// Returns the formats that the channel `id` of `caller` selects of an item.

@@ -3,13 +3,10 @@
 //! Nothing is purchased or queued. Tests contact third-party machines in the service's name, so they are
 //! rate-limited per user: one at a time, and [`CHANNEL_TESTS_A_MINUTE`] per minute.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{error::Elapsed, timeout_at};
 
@@ -52,7 +49,7 @@ struct RunningProbe {
 
 impl Drop for RunningProbe {
     fn drop(&mut self) {
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut users = self.users.lock();
         // The entry stays, because its start times still count against the limit per minute.
         if let Some(recent) = users.get_mut(&self.user) {
             recent.is_running = false;
@@ -68,7 +65,7 @@ impl ChannelProbes {
 
     /// Acquires the slot for a test of `user`.
     fn begin(&self, user: UserId, now: Timestamp) -> Result<RunningProbe> {
-        let mut users = self.by_user.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut users = self.by_user.lock();
         // Every test sweeps the map, so that it holds only the users of the last minute.
         users.retain(|_, recent| {
             // A start time in the future was recorded before the clock was corrected.
@@ -116,17 +113,16 @@ impl Deliveries {
         }
         let _running = self.inner.probes.begin(caller.user().id, now)?;
         let sending = Box::pin(self.probe(caller, &channel));
-        Ok(match sending.await {
-            Ok(Ok(file)) => ChannelTest { ok: true, message: format!("{file} was delivered.") },
-            Ok(Err(failure)) => {
-                ChannelTest { ok: false, message: format!("The test failed: {}.", failure.text) }
-            }
+        let sent = sending.await;
+        let ok = matches!(sent, Ok(Ok(_)));
+        let message = match sent {
+            Ok(Ok(file)) => format!("{file} was delivered."),
+            Ok(Err(failure)) => format!("The test failed: {}.", failure.text),
             Err(_) => {
-                let seconds = CHANNEL_TEST.as_secs();
-                let message = format!("The test did not finish within {seconds} seconds.");
-                ChannelTest { ok: false, message }
+                format!("The test did not finish within {} seconds.", CHANNEL_TEST.as_secs())
             }
-        })
+        };
+        Ok(ChannelTest { ok, message })
     }
 
     /// Sends the test file within [`CHANNEL_TEST`]. A mail with the file counts against the limits like any other
@@ -143,7 +139,7 @@ impl Deliveries {
             Ok(mail) => mail,
             Err(failure) => return Ok(Err(failure)),
         };
-        let sending = self.inner.sender.probe(channel, mail.introductions.clone());
+        let sending = self.inner.services.sender.probe(channel, mail.introductions.clone());
         let sent = timeout_at(end, sending).await;
         // Recorded even after a timeout, because the next mail must not invalidate the links in this one.
         self.record_introductions(caller.user().id, mail, matches!(sent, Ok(Err(_)))).await;
@@ -196,6 +192,6 @@ mod tests {
         // A clock that ran fast and was corrected.
         assert_eq!(kind(probes.begin(UserId(1), at(0))), None);
         assert_eq!(kind(probes.begin(UserId(2), at(200))), None);
-        assert_eq!(probes.by_user.lock().unwrap().len(), 1);
+        assert_eq!(probes.by_user.lock().len(), 1);
     }
 }

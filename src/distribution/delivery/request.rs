@@ -8,9 +8,7 @@ use uuid::Uuid;
 use super::{Deliveries, formats};
 use crate::access::auth::Principal;
 use crate::access::orders::ItemFacts;
-use crate::media::CatalogEntry;
-use crate::media::FileSelection;
-use crate::media::MediaCaller;
+use crate::media::{CatalogEntry, FileSelection, MediaCaller};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::TRANSPORT_FILES_MAX;
 use crate::storage::database::{EnqueueOutcome, NewDelivery};
@@ -96,7 +94,7 @@ impl Deliveries {
         // deliveries-6).
         self.check_files(request, &checked, now).await?;
         // Comes before queueing: if queueing fails, the purchase still covers the repeated request.
-        self.inner.orders.purchase(checked.principal, checked.item(), agr, now).await?;
+        self.inner.services.orders.purchase(checked.principal, checked.item(), agr, now).await?;
         let organization = checked.principal.organization()?;
         let new = NewDelivery {
             id: Uuid::now_v7(),
@@ -156,7 +154,8 @@ impl Deliveries {
         checked: &CheckedRequest<'_>,
         now: Timestamp,
     ) -> Result<()> {
-        let checking = self.inner.orders.check(checked.principal, checked.item(), caller.agr, now);
+        let checking =
+            self.inner.services.orders.check(checked.principal, checked.item(), caller.agr, now);
         checking.await?.require_delivery()?;
         Ok(())
     }
@@ -201,7 +200,7 @@ impl Deliveries {
         now: Timestamp,
     ) -> Result<()> {
         let selection = FileSelection::Formats(&checked.formats, crop);
-        match self.inner.media.count_files(item, selection, caller, now).await {
+        match self.inner.services.media.count_files(item, selection, caller, now).await {
             Ok(1..=TRANSPORT_FILES_MAX) => Ok(()),
             Ok(0) => Err(no_files(item)),
             Ok(count) => {
@@ -230,7 +229,7 @@ impl Deliveries {
             );
             return Err(Error::invalid("query", "channel", "enum", message));
         }
-        let entry = self.inner.media.item(item, Some(principal), now).await?;
+        let entry = self.inner.services.media.item(item, Some(principal), now).await?;
         let version = version(&entry, &channel, crop);
         let channel_id = id.clone();
         let key = item.clone();

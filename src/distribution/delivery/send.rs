@@ -1,23 +1,20 @@
 //! Sends collected files through the transports, which this module builds from the settings.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 use super::{AttemptFailure, collect::CollectedFiles};
-use crate::media::CollectedFile;
-use crate::media::Media;
+use crate::media::{CollectedFile, Media};
 use crate::runtime::clock;
-use crate::runtime::config::{Config, MailTls};
+use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{CERTIFICATES_BYTES_MAX, MAIL_ATTACHMENTS_BYTES};
+use crate::runtime::limits::MAIL_ATTACHMENTS_BYTES;
 use crate::runtime::modes;
 use crate::transport::{
     ChannelTransports, Content, CustomAuthority, DeliveryParcel, Destination, Introduction,
-    MailAddress, MailSettings, MailTransport, Mailer, OutgoingFile, SmtpSecurity, SmtpServer,
-    TransportTimeouts,
+    MailAddress, MailSettings, MailTransport, Mailer, OutgoingFile, SmtpServer, TransportTimeouts,
 };
 use model::account::{Channel, Delivery};
 
@@ -25,12 +22,6 @@ use model::account::{Channel, Delivery};
 const CHANNEL_TEST_CONNECT: std::time::Duration = std::time::Duration::from_secs(5);
 /// Timeout for one response in a channel test.
 const CHANNEL_TEST_ANSWER: std::time::Duration = std::time::Duration::from_secs(8);
-
-/// The files of a delivery, with introductions for the recipients of a mail.
-pub(super) struct MailedFiles {
-    pub(super) collected: CollectedFiles,
-    pub(super) introductions: Vec<Introduction>,
-}
 
 /// Sends files to the destinations of channels.
 #[derive(Clone, Debug)]
@@ -63,21 +54,21 @@ impl ChannelSender {
     }
 
     /// Returns the mailer, which is also used for other mails.
-    #[must_use]
     pub fn mailer(&self) -> &Mailer {
         self.transports.mailer()
     }
 
-    /// Sends the files of `mailed` to the destination of `channel`.
+    /// Sends the files of a delivery to the destination of `channel`.
     pub(super) async fn send(
         &self,
         channel: &Channel,
         delivery: &Delivery,
         media: &Media,
-        mailed: MailedFiles,
+        collected: CollectedFiles,
+        introductions: Vec<Introduction>,
     ) -> Result<(), AttemptFailure> {
         let destination = self.destination(channel).await?;
-        let MailedFiles { collected: CollectedFiles { files, headline }, introductions } = mailed;
+        let CollectedFiles { files, headline } = collected;
         let files = files
             .into_iter()
             .map(|collected| file(media, collected))
@@ -90,15 +81,9 @@ impl ChannelSender {
             introductions,
             clock: clock::now,
         };
-        let sent = self.transports.send(&destination, &parcel, &files).await;
-        sent.map_err(|error| AttemptFailure {
-            text: error.to_string(),
-            temporary: error.is_temporary(),
-        })
+        Ok(self.transports.send(&destination, &parcel, &files).await?)
     }
-}
 
-impl ChannelSender {
     /// Sends a self-describing test file to the destination of `channel`. Returns the name of the file.
     pub(super) async fn probe(
         &self,
@@ -124,12 +109,8 @@ impl ChannelSender {
             introductions,
             clock: clock::now,
         };
-        let sent = self.probe_transports.send(&destination, &parcel, &[file]).await;
-        let sent = sent.map_err(|error| AttemptFailure {
-            text: error.to_string(),
-            temporary: error.is_temporary(),
-        });
-        sent.map(|()| TEST_FILE)
+        self.probe_transports.send(&destination, &parcel, &[file]).await?;
+        Ok(TEST_FILE)
     }
 
     /// Lists the recipients of the channel's mails; empty for a channel that sends no mail.
@@ -213,45 +194,20 @@ fn mail_settings(config: &Config) -> Result<MailSettings> {
         MailTransport::Smtp(Box::new(SmtpServer {
             host: mail.host.clone(),
             port: mail.port,
-            security: match mail.tls {
-                MailTls::None => SmtpSecurity::None,
-                MailTls::StartTls => SmtpSecurity::StartTls,
-                MailTls::Tls => SmtpSecurity::Tls,
-            },
+            security: mail.tls,
             account: has_login.then(|| (mail.username.clone(), config.mail_password())),
-            authority: authority(&mail.ca)?,
+            authority: CustomAuthority::read_file(&mail.ca)
+                .map_err(|why| Error::new(ErrorKind::InvalidArgument, format!("mail.ca {why}")))?,
         }))
     };
     let attachments_bytes_max = MAIL_ATTACHMENTS_BYTES;
     Ok(MailSettings { transport, from, domain, attachments_bytes_max })
 }
 
-/// Reads the certificates of the mail server's own certificate authority.
-fn authority(file: &Path) -> Result<CustomAuthority> {
-    if file.as_os_str().is_empty() {
-        return Ok(CustomAuthority::default());
-    }
-    let mut pem = String::new();
-    let read = std::fs::File::open(file)
-        // One byte more than allowed is enough to detect a file that is too long.
-        .and_then(|open| open.take(CERTIFICATES_BYTES_MAX + 1).read_to_string(&mut pem));
-    let read = read.map_err(|cause| invalid_authority(file, &cause.to_string()))?;
-    if u64::try_from(read).is_ok_and(|read| read > CERTIFICATES_BYTES_MAX) {
-        let why = format!("longer than {CERTIFICATES_BYTES_MAX} bytes");
-        return Err(invalid_authority(file, &why));
-    }
-    CustomAuthority::parse(&pem)
-        .ok_or_else(|| invalid_authority(file, "expected one or more certificates in PEM"))
-}
-
-fn invalid_authority(file: &Path, why: &str) -> Error {
-    Error::new(ErrorKind::InvalidArgument, format!("mail.ca {}: {why}", file.display()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::config::{self, SettingSources};
+    use crate::runtime::config::{self, MailTls, SettingSources};
 
     const AUTHORITY: &str = "\
 -----BEGIN CERTIFICATE-----
@@ -309,7 +265,7 @@ tDdiwcWb8Odt+i4e
         assert!(!format!("{found:?}").contains("hunter2"));
         let MailTransport::Smtp(smtp) = found.transport else { panic!("no server") };
         assert_eq!((smtp.host.as_str(), smtp.port), ("mx.example", 587));
-        assert_eq!((smtp.security, smtp.account.is_some()), (SmtpSecurity::Tls, true));
+        assert_eq!((smtp.security, smtp.account.is_some()), (MailTls::Tls, true));
     }
 
     #[test]
@@ -338,15 +294,19 @@ tDdiwcWb8Odt+i4e
         let refused = || {
             settings(&[("mail.host", "mx.example"), ("mail.ca", path)]).map(|_| ()).unwrap_err()
         };
-        assert!(refused().message().starts_with(&format!("mail.ca {path}: No such file")));
+        assert!(
+            refused()
+                .message()
+                .starts_with(&format!("mail.ca {path} cannot be read: No such file"))
+        );
         for bad in ["", "hello", "-----BEGIN CERTIFICATE-----\naGk=\n-----END CERTIFICATE-----\n"]
         {
             std::fs::write(&file, bad).unwrap();
-            let expected = format!("mail.ca {path}: expected one or more certificates in PEM");
+            let expected = format!("mail.ca {path} holds no certificates in PEM");
             assert_eq!(refused().message(), expected);
         }
         std::fs::write(&file, "x".repeat(1024 * 1024 + 1)).unwrap();
-        let expected = format!("mail.ca {path}: longer than 1048576 bytes");
+        let expected = format!("mail.ca {path} has more than 1048576 bytes");
         assert_eq!(refused().message(), expected);
     }
 }

@@ -7,7 +7,6 @@ use model::account::{Channel, Delivery, DeliveryState};
 use model::item::MediaLinks;
 
 /// Creates the view of a delivery for its owner.
-#[must_use]
 pub fn delivery<L: MediaLinks>(delivery: &Delivery, links: &L) -> api::deliveries::Delivery {
     // While the delivery is in flight, `next` holds the expiry of the worker's claim, which is internal.
     let is_queued = delivery.state == DeliveryState::Queued;
@@ -28,7 +27,6 @@ pub fn delivery<L: MediaLinks>(delivery: &Delivery, links: &L) -> api::deliverie
 
 /// Creates the view of a delivery for the response to its request. The other properties change while the delivery is in
 /// flight; clients read them at its address.
-#[must_use]
 pub fn triggered<L: MediaLinks>(delivery: &Delivery, links: &L) -> Triggered {
     Triggered {
         id: delivery.id,

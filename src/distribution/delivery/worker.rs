@@ -8,7 +8,6 @@ use strum::VariantNames;
 use tokio::{sync::watch, time::Instant};
 use uuid::Uuid;
 
-use super::send::MailedFiles;
 use super::{
     AttemptFailure, Deliveries, DeliverySettings, backoff::outcome_after, collect,
     collect::CollectedFiles, formats,
@@ -17,8 +16,7 @@ use crate::access::auth::Principal;
 use crate::cluster::jobs::{self, BackgroundJob, JobSpec, RunOutcome};
 use crate::cluster::membership::{InFlightTasks, limits::OUTCOME_RETRY_INTERVAL};
 use crate::media::MediaCaller;
-use crate::runtime::clock;
-use crate::runtime::clock::Stopwatch;
+use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::TRANSPORT_BYTES_S_MIN;
 use crate::runtime::telemetry;
@@ -73,7 +71,7 @@ impl Deliveries {
         }
         let inner = Arc::clone(&self.inner);
         let mut queue = DeliveryQueue { deliveries: self, sending: InFlightTasks::default() };
-        jobs::run(&mut queue, &inner.guard, jobs::stopped(stop)).await;
+        jobs::run(&mut queue, &inner.services.guard, jobs::stopped(stop)).await;
         queue.sending.drain(drain, &inner.abandon).await;
     }
 
@@ -87,7 +85,7 @@ impl Deliveries {
             let terms = ClaimTerms {
                 now,
                 organization_max: organization_max(settings.workers),
-                incarnation: self.inner.guard.node().incarnation(),
+                incarnation: self.inner.services.guard.node().incarnation(),
             };
             // Read even if all workers are busy, so that the gauge shows the backlog then too.
             let queue = self.db().read(move |tx: &ReadTx<'_>| tx.delivery_queue(terms)).await?;
@@ -127,7 +125,7 @@ impl Deliveries {
         let mut method = None;
         let outcome = tokio::select! {
             result = self.attempt(&delivery, &mut method) => {
-                let is_clock_trusted = self.inner.guard.trusts_clock();
+                let is_clock_trusted = self.inner.services.guard.trusts_clock();
                 let end = AttemptEnd { at: clock::now(), is_clock_trusted };
                 outcome_after(&delivery, result, policy, end)
             }
@@ -204,7 +202,7 @@ impl Deliveries {
             tokio::time::sleep(lease / 3).await;
             // A new incarnation of this node inherits the claims that the node still holds.
             let until = clock::now() + lease;
-            let incarnation = self.inner.guard.node().incarnation();
+            let incarnation = self.inner.services.guard.node().incarnation();
             let renewed =
                 self.db().write(move |tx| tx.renew_claim(claim, id, incarnation, until)).await;
             match &renewed {
@@ -243,10 +241,12 @@ impl Deliveries {
             // mail quota.
             let mail = before(end, self.clear_mail(&channel, &principal)).await??;
             let end = end + transfer_time(collected.files.iter().map(|file| file.body.len()));
-            let media = &self.inner.media;
+            let media = &self.inner.services.media;
             // The futures of transports are large, so they are boxed.
-            let parcel = MailedFiles { collected, introductions: mail.introductions.clone() };
-            let sending = Box::pin(self.inner.sender.send(&channel, delivery, media, parcel));
+            let sender = &self.inner.services.sender;
+            let introductions = mail.introductions.clone();
+            let sending = sender.send(&channel, delivery, media, collected, introductions);
+            let sending = Box::pin(sending);
             let sent = before(end, sending).await;
             // Recorded even if a later mail failed: the next attempt must not invalidate the links in mails that
             // were sent.
@@ -264,7 +264,7 @@ impl Deliveries {
         delivery: &Delivery,
         method: &mut Option<ChannelMethod>,
     ) -> Result<(Channel, Principal, CollectedFiles), AttemptFailure> {
-        let principal = self.inner.auth.find_user(delivery.user).await?;
+        let principal = self.inner.services.auth.find_user(delivery.user).await?;
         let principal =
             principal.ok_or_else(|| AttemptFailure::permanent("the user is disabled"))?;
         let id = delivery.channel.clone();
@@ -279,7 +279,7 @@ impl Deliveries {
         }
         let caller = MediaCaller { principal: Some(&principal), agr: delivery.agreement };
         let formats = formats(&channel)?;
-        let collected = collect::collect(&self.inner.media, delivery, &formats, caller);
+        let collected = collect::collect(&self.inner.services.media, delivery, &formats, caller);
         let collected = collected.await?;
         Ok((channel, principal, collected))
     }

@@ -51,7 +51,6 @@ pub struct RecipientSettings {
 
 impl RecipientSettings {
     /// Reads the settings of the section `mail`.
-    #[must_use]
     pub fn from_config(config: &Config) -> Self {
         Self {
             user_per_hour: config.mail.user_per_hour,
@@ -108,7 +107,8 @@ struct RecipientsInner {
     settings: HotSwap<RecipientSettings>,
 }
 
-/// A recipient to whom the sender must be introduced, or who must be asked for confirmation.
+/// A recipient of a mail, with a new token for the response. It is used if the sender must be introduced to the
+/// recipient, or the recipient be asked for confirmation.
 struct NewRecipient {
     to: MailAddress,
     token: RandomSecret,
@@ -121,23 +121,8 @@ impl NewRecipient {
     }
 }
 
-/// A mail to be cleared, with its user and its recipients. Each recipient has a new token for the response.
-struct OutgoingMail<'a> {
-    user: &'a User,
-    to: Vec<(MailAddress, RandomSecret)>,
-}
-
-/// The decision of the clearance transaction.
-enum RecipientDecision {
-    Granted(Vec<NewRecipient>),
-    /// The recipients who must be asked for confirmation.
-    Ask(Vec<NewRecipient>),
-    Refused(MailClearance),
-}
-
 impl Recipients {
     /// Creates the registry over `db`; confirmation mails are sent through `mailer`.
-    #[must_use]
     pub fn new(db: Db, mailer: Mailer, settings: RecipientSettings) -> Self {
         Self { inner: Arc::new(RecipientsInner { db, mailer, settings: HotSwap::new(settings) }) }
     }
@@ -158,55 +143,44 @@ impl Recipients {
         now: Timestamp,
     ) -> Result<MailClearance> {
         let settings = self.inner.settings.get();
-        let tokens = to.iter().map(|_| RandomSecret::new()).collect::<Result<Vec<_>>>()?;
         let account = Arc::clone(user.account());
         let rules = Arc::clone(&settings);
-        let to: Vec<(MailAddress, RandomSecret)> = to.iter().cloned().zip(tokens).collect();
-        let decision = self.inner.db.write(move |tx| {
-            let mail = OutgoingMail { user: &account.user, to };
-            decide(tx, mail, &rules, now)
-        });
+        let to =
+            to.iter().map(|to| Ok(NewRecipient { to: to.clone(), token: RandomSecret::new()? }));
+        let to = to.collect::<Result<Vec<_>>>()?;
+        let decision = self.inner.db.write(move |tx| decide(tx, &account.user, to, &rules, now));
         let sender = texts::sender(user.account());
         let site_name = settings.site_name.as_str();
-        match decision.await? {
-            RecipientDecision::Refused(clearance) => Ok(clearance),
-            RecipientDecision::Granted(recipients) => {
-                let introductions = recipients.iter().map(|recipient| {
-                    let url = recipient.url(&settings.site_url);
-                    texts::introduction(&recipient.to, &sender, site_name, &url)
-                });
-                Ok(MailClearance::Granted(introductions.collect()))
-            }
-            RecipientDecision::Ask(recipients) => {
-                for recipient in &recipients {
-                    let to = &recipient.to;
-                    let url = recipient.url(&settings.site_url);
-                    let mail = texts::confirmation(to, &sender, site_name, &url, now);
-                    if let Err(cause) = Box::pin(self.inner.mailer.send(&mail)).await {
-                        let why = format!("consent of a recipient cannot be requested: {cause}");
-                        // The recipient was not asked, so the next attempt creates a new link.
-                        if cause.is_temporary() {
-                            return Ok(MailClearance::Postponed {
-                                at: next_confirm_poll(now),
-                                why,
-                            });
-                        }
-                        // An address that the server refuses permanently can never agree.
-                        return Ok(MailClearance::Refused { reason: "unconfirmed", why });
-                    }
-                    // Marked after sending: after a crash in between, the recipient is asked twice rather than
-                    // never.
-                    let id = user.user().id;
-                    let address = normal(to);
-                    let marking = self
-                        .inner
-                        .db
-                        .write(move |tx| tx.mark_mail_recipient_asked(id, &address, now));
-                    marking.await?;
-                }
-                Ok(awaiting_confirmation(now))
-            }
+        let fresh = match decision.await? {
+            Ok(fresh) => fresh,
+            Err(clearance) => return Ok(clearance),
+        };
+        if fresh.is_empty() || !settings.confirm_foreign {
+            let introductions = fresh.iter().map(|recipient| {
+                let url = recipient.url(&settings.site_url);
+                texts::introduction(&recipient.to, &sender, site_name, &url)
+            });
+            return Ok(MailClearance::Granted(introductions.collect()));
         }
+        for recipient in &fresh {
+            let url = recipient.url(&settings.site_url);
+            let mail = texts::confirmation(&recipient.to, &sender, site_name, &url, now);
+            if let Err(cause) = Box::pin(self.inner.mailer.send(&mail)).await {
+                let why = format!("consent of a recipient cannot be requested: {cause}");
+                // The recipient was not asked, so the next attempt creates a new link.
+                if cause.is_temporary() {
+                    return Ok(MailClearance::Postponed { at: next_confirm_poll(now), why });
+                }
+                // An address that the server refuses permanently can never agree.
+                return Ok(MailClearance::Refused { reason: "unconfirmed", why });
+            }
+            // Marked after sending: after a crash in between, the recipient is asked twice rather than never.
+            let id = user.user().id;
+            let address = normal(&recipient.to);
+            let db = &self.inner.db;
+            db.write(move |tx| tx.mark_mail_recipient_asked(id, &address, now)).await?;
+        }
+        Ok(awaiting_confirmation(now))
     }
 
     /// Refunds the count of a mail of `user` to `to` at the time `counted`. The mail was not sent, and its next
@@ -237,11 +211,8 @@ impl Recipients {
     ) -> Result<()> {
         for introduction in introductions {
             let address = normal(&introduction.to);
-            let marking = self
-                .inner
-                .db
-                .write(move |tx| tx.mark_mail_recipient_notified(user, &address, now));
-            marking.await?;
+            let db = &self.inner.db;
+            db.write(move |tx| tx.mark_mail_recipient_notified(user, &address, now)).await?;
         }
         Ok(())
     }
@@ -303,25 +274,27 @@ impl Recipients {
     }
 }
 
-/// Decides in one transaction, so that concurrent mails see each other's counts.
+/// Decides in one transaction, so that concurrent mails see each other's counts. Returns the recipients who must be
+/// introduced to the sender or asked for confirmation.
 fn decide(
     tx: &WriteTx<'_>,
-    mail: OutgoingMail<'_>,
+    user: &User,
+    to: Vec<NewRecipient>,
     settings: &RecipientSettings,
     now: Timestamp,
-) -> Result<RecipientDecision, DbError> {
-    let OutgoingMail { user, to } = mail;
-    let mailboxes: Vec<String> = to.iter().map(|(to, _)| normal(to)).collect();
+) -> Result<Result<Vec<NewRecipient>, MailClearance>, DbError> {
+    let mailboxes: Vec<String> = to.iter().map(|recipient| normal(&recipient.to)).collect();
     let mut fresh = Vec::new();
     let mut is_awaited = false;
-    for ((to, token), address) in to.into_iter().zip(&mailboxes) {
+    for (new, address) in to.into_iter().zip(&mailboxes) {
         // The user's own address needs neither an introduction nor a confirmation.
         if is_own(user, address) {
             continue;
         }
         let recipient = tx.as_read().find_mail_recipient(user.id, address)?;
         if recipient.as_ref().is_some_and(|recipient| recipient.refused.is_some()) {
-            return Ok(RecipientDecision::Refused(refused_by_recipient(address)));
+            let why = format!("{address} has declined mails from this user");
+            return Ok(Err(MailClearance::Refused { reason: "refused", why }));
         }
         let asked_at = recipient.as_ref().and_then(|recipient| recipient.confirmation_sent);
         let may_be_mailed = recipient.is_some_and(|recipient| {
@@ -336,17 +309,18 @@ fn decide(
             Some(asked_at) if now < after(asked_at, CONFIRM_TIME) => is_awaited = true,
             // Asked without a response: asking again so soon would itself be unwanted mail.
             Some(asked_at) if now < after(asked_at, CONFIRM_RETRY_INTERVAL) => {
-                return Ok(RecipientDecision::Refused(confirmation_lapsed(address)));
+                let why = format!("{address} has not agreed to mails from this user");
+                return Ok(Err(MailClearance::Refused { reason: "unconfirmed", why }));
             }
-            Some(_) | None => fresh.push((NewRecipient { to, token }, address.clone())),
+            Some(_) | None => fresh.push((new, address.clone())),
         }
     }
     // Comes before the count, because a mail that waits for a response must not use up the rate limit.
     if is_awaited {
-        return Ok(RecipientDecision::Refused(awaiting_confirmation(now)));
+        return Ok(Err(awaiting_confirmation(now)));
     }
     if let Some(postponed) = count(tx, user.id, &mailboxes, settings, now)? {
-        return Ok(RecipientDecision::Refused(postponed));
+        return Ok(Err(postponed));
     }
     for (recipient, address) in &fresh {
         // Only the hash is stored, so a copy of the database contains no working link.
@@ -355,11 +329,7 @@ fn decide(
     if !fresh.is_empty() {
         tx.trim_mail_recipients(user.id, RECIPIENTS_PER_USER_MAX)?;
     }
-    let fresh: Vec<NewRecipient> = fresh.into_iter().map(|(recipient, _)| recipient).collect();
-    if settings.confirm_foreign && !fresh.is_empty() {
-        return Ok(RecipientDecision::Ask(fresh));
-    }
-    Ok(RecipientDecision::Granted(fresh))
+    Ok(Ok(fresh.into_iter().map(|(recipient, _)| recipient).collect()))
 }
 
 /// Counts a mail for its user and its recipients. Returns a postponement if one of them has reached its limit this
@@ -455,18 +425,6 @@ fn may_answer(found: &MailRecipient, now: Timestamp) -> bool {
 fn awaiting_confirmation(now: Timestamp) -> MailClearance {
     let why = "a recipient has not agreed to mails yet".to_owned();
     MailClearance::Postponed { at: next_confirm_poll(now), why }
-}
-
-fn refused_by_recipient(address: &str) -> MailClearance {
-    MailClearance::Refused {
-        reason: "refused",
-        why: format!("{address} has declined mails from this user"),
-    }
-}
-
-fn confirmation_lapsed(address: &str) -> MailClearance {
-    let why = format!("{address} has not agreed to mails from this user");
-    MailClearance::Refused { reason: "unconfirmed", why }
 }
 
 #[cfg(test)]

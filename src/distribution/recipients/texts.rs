@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::limits::NAME_CHARS_MAX;
-use crate::transport::mail_templates::line;
+use crate::transport::mail_templates::{escape, line};
 use crate::transport::{Introduction, Mail, MailAddress, SentMark};
 use model::account::Account;
 
@@ -69,21 +69,6 @@ pub(super) fn confirmation(
         // Keeps vacation responders from answering (RFC 3834 §5).
         headers: vec![("Auto-Submitted".to_owned(), "auto-generated".to_owned())],
     }
-}
-
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ async fn authorization_response(
     let oauth = &app.shared.access.oauth;
     let visitor = SiteVisitor::find(app, headers).await?;
     // `none` forbids any page, including an error page (OpenID Connect Core §3.1.2.1).
-    let is_silent = authorization.prompt.has(Prompt::None);
+    let is_silent = authorization.prompt.contains(&Prompt::None);
     let Some(visitor) = visitor.filter(|visitor| is_fresh(visitor, &authorization, now)) else {
         if is_silent {
             let refused =
@@ -84,7 +84,7 @@ async fn authorization_response(
         return login::page(app, headers, &return_to, &notice);
     };
     let user = &visitor.account.user;
-    if authorization.prompt.has(Prompt::Consent)
+    if authorization.prompt.contains(&Prompt::Consent)
         || !oauth.is_consented(&authorization, user.id).await?
     {
         if is_silent {
@@ -118,8 +118,8 @@ fn is_fresh(visitor: &SiteVisitor, authorization: &AuthorizationRequest, now: Ti
         None => false,
     };
     !is_too_old
-        && !authorization.prompt.has(Prompt::Login)
-        && !authorization.prompt.has(Prompt::SelectAccount)
+        && !authorization.prompt.contains(&Prompt::Login)
+        && !authorization.prompt.contains(&Prompt::SelectAccount)
 }
 
 /// Validates the authorization request in `encoded`. The inner `Err` holds the response to an invalid request.

@@ -2,16 +2,15 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Write},
+    io::Write,
     path::Path,
-    time::Duration,
 };
 
 use uuid::Uuid;
 
-use super::folder::{BlobFolder, failed};
-use super::{BlobReader, BlobStore, StoreError};
-use crate::runtime::modes;
+use super::folder::{BlobFolder, failed, move_in_place};
+use super::hashed_files::path_in;
+use super::{BlobReader, StoreError};
 use model::ContentHash;
 
 /// The outcome of copying a blob from a different store.
@@ -25,62 +24,28 @@ pub enum CopyOutcome {
 }
 
 impl BlobFolder {
-    pub(super) fn age(&self, hash: ContentHash) -> Result<Option<Duration>, StoreError> {
-        let path = self.path(hash);
-        match fs::metadata(&path).and_then(|metadata| metadata.modified()) {
-            // A time in the future, from a clock that differs, counts as now.
-            Ok(at) => Ok(Some(at.elapsed().unwrap_or_default())),
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(cause) => Err(failed(&path)(cause)),
-        }
-    }
-
-    pub(super) fn copy_from(
-        &self,
-        from: &BlobStore,
-        hash: ContentHash,
-        length: u64,
-    ) -> Result<CopyOutcome, StoreError> {
-        let path = self.path(hash);
-        // Lengths are cheap to compare; `replace` handles blobs with wrong bytes.
-        if fs::metadata(&path).is_ok_and(|found| found.len() == length) {
-            return Ok(CopyOutcome::AlreadyPresent);
-        }
-        self.replace(from, hash, length)
-    }
-
     pub(super) fn replace(
         &self,
-        from: &BlobStore,
+        reader: &BlobReader,
         hash: ContentHash,
-        length: u64,
     ) -> Result<CopyOutcome, StoreError> {
-        let path = self.path(hash);
-        let reader = match from.reader(hash, length) {
-            Ok(reader) => reader,
-            Err(error) => return error.refusal().map(CopyOutcome::Refused),
-        };
+        let path = path_in(&self.dir, hash);
         let tmp = self.dir.join("tmp").join(Uuid::now_v7().to_string());
         let copied = File::create_new(&tmp)
             .map_err(failed(&tmp))
-            .and_then(|file| copy_checked(&reader, hash, &file, &tmp));
-        let outcome = match copied {
-            Ok(None) => self.put_in_place(&tmp, &path).map(|()| CopyOutcome::Copied),
-            Ok(Some(error)) => Ok(CopyOutcome::Refused(error)),
-            Err(cause) => Err(cause),
-        };
+            .and_then(|file| copy_checked(reader, hash, &file, &tmp));
+        let outcome = copied.and_then(|refusal| match refusal {
+            None => {
+                move_in_place(&tmp, &path).map_err(failed(&path))?;
+                Ok(CopyOutcome::Copied)
+            }
+            Some(error) => Ok(CopyOutcome::Refused(error)),
+        });
         if !matches!(outcome, Ok(CopyOutcome::Copied)) {
             // The error of the copy is reported. A failed removal of its remains adds nothing.
             drop(fs::remove_file(&tmp));
         }
         outcome
-    }
-
-    fn put_in_place(&self, tmp: &Path, path: &Path) -> Result<(), StoreError> {
-        let parent = path.parent().unwrap_or(&self.dir);
-        modes::create_private_folder(parent).map_err(failed(parent))?;
-        modes::give_to_owner_of_folder(tmp);
-        fs::rename(tmp, path).map_err(failed(path))
     }
 
     pub(super) fn flush(&self) -> Result<(), StoreError> {
@@ -92,15 +57,6 @@ impl BlobFolder {
             }
         }
         File::open(&self.dir).and_then(|dir| dir.sync_all()).map_err(failed(&self.dir))
-    }
-
-    pub(super) fn remove(&self, hash: ContentHash) -> Result<(), StoreError> {
-        let path = self.path(hash);
-        match fs::remove_file(&path) {
-            Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(failed(&path)(cause)),
-            // Removal is idempotent: a different process may have removed the blob first.
-            Ok(()) | Err(_) => Ok(()),
-        }
     }
 }
 

@@ -7,17 +7,17 @@
 
 use std::{
     fs,
-    io::{self, Write},
+    io::Write,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use bytes::Bytes;
 use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 use uuid::Uuid;
 
 use super::bucket::Bucket;
-use super::folder::failed;
+use super::folder::{abandoned, failed, move_in_place, remove_and_report};
+use super::hashed_files::{HashedFiles, find_metadata, path_in};
 use super::side_file_cache::SideFileCache;
 use super::{BlobReader, StoreError};
 use crate::runtime::modes;
@@ -38,7 +38,6 @@ pub enum DerivedKind {
 
 impl DerivedKind {
     /// Returns the word in file names and messages.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -73,7 +72,6 @@ impl DerivedStore {
     }
 
     /// Returns whether each read uses the network.
-    #[must_use]
     pub fn is_remote(&self) -> bool {
         matches!(self.location, DerivedLocation::Bucket(..))
     }
@@ -89,10 +87,7 @@ impl DerivedStore {
             DerivedLocation::Folder(files) => return files.write(kind, hash, bytes),
             DerivedLocation::Bucket(bucket, cache) => (bucket, cache),
         };
-        let key = bucket.key(kind.as_str(), hash);
-        bucket.send(&key, hash, bytes.len() as u64, None, &mut |range| {
-            Some(Bytes::copy_from_slice(super::part(bytes, &range)))
-        })?;
+        bucket.write(&bucket.key(kind.as_str(), hash), hash, bytes)?;
         // Only side files are cached: each render of a picture reads one.
         if kind == DerivedKind::Index {
             cache.insert(hash, bytes);
@@ -139,11 +134,13 @@ impl DerivedStore {
 
     /// Returns the length of a file in bytes; `None` if it does not exist.
     pub fn length(&self, kind: DerivedKind, hash: ContentHash) -> Result<Option<u64>, StoreError> {
+        self.files(kind).length(hash)
+    }
+
+    fn files(&self, kind: DerivedKind) -> HashedFiles<'_> {
         match &self.location {
-            DerivedLocation::Folder(files) => files.length(kind, hash),
-            DerivedLocation::Bucket(bucket, _) => {
-                bucket.length(&bucket.key(kind.as_str(), hash), hash)
-            }
+            DerivedLocation::Folder(files) => files.of_kind(kind),
+            DerivedLocation::Bucket(bucket, _) => HashedFiles::Objects(bucket, kind.as_str()),
         }
     }
 
@@ -154,26 +151,15 @@ impl DerivedStore {
         hash: ContentHash,
         length: u64,
     ) -> Result<BlobReader, StoreError> {
-        match &self.location {
-            DerivedLocation::Folder(files) => files.reader(kind, hash, length),
-            DerivedLocation::Bucket(bucket, _) => {
-                let object = bucket.open_object(bucket.key(kind.as_str(), hash), hash, length)?;
-                Ok(BlobReader::of_object(hash, length, object))
-            }
-        }
+        self.files(kind).reader(hash, length)
     }
 
     /// Removes a file. Succeeds if it does not exist.
     pub fn remove(&self, kind: DerivedKind, hash: ContentHash) -> Result<(), StoreError> {
-        match &self.location {
-            DerivedLocation::Folder(files) => files.remove(kind, hash),
-            DerivedLocation::Bucket(bucket, cache) => {
-                if kind == DerivedKind::Index {
-                    cache.invalidate(hash);
-                }
-                bucket.remove(&bucket.key(kind.as_str(), hash), hash)
-            }
+        if kind == DerivedKind::Index {
+            self.invalidate(hash);
         }
+        self.files(kind).remove(hash)
     }
 
     /// Lists the files that interrupted writes left on the disk.
@@ -187,10 +173,7 @@ impl DerivedStore {
 
     /// Lists the hashes that have a file of `kind`.
     pub fn list(&self, kind: DerivedKind) -> Result<Vec<ContentHash>, StoreError> {
-        match &self.location {
-            DerivedLocation::Folder(files) => files.list(kind),
-            DerivedLocation::Bucket(bucket, _) => bucket.list(kind.as_str()),
-        }
+        self.files(kind).list()
     }
 }
 
@@ -213,9 +196,8 @@ impl DerivedFolder {
         self.dir.join(kind.as_str())
     }
 
-    fn path(&self, kind: DerivedKind, hash: ContentHash) -> PathBuf {
-        let name = hash.to_string();
-        self.dir.join(kind.as_str()).join(&name[..2]).join(&name[2..])
+    pub(super) fn of_kind(&self, kind: DerivedKind) -> HashedFiles<'_> {
+        HashedFiles::Folder(self.folder(kind))
     }
 
     pub(super) fn write(
@@ -224,22 +206,12 @@ impl DerivedFolder {
         hash: ContentHash,
         bytes: &[u8],
     ) -> Result<(), StoreError> {
-        let path = self.path(kind, hash);
-        let tmp = self.dir.join(kind.as_str()).join(format!("tmp-{}", Uuid::now_v7()));
-        // Renamed last: a reader sees the earlier file or the complete new one.
-        let written = fs::File::create_new(&tmp).and_then(|mut file| {
-            file.write_all(bytes)?;
-            if let Some(parent) = path.parent() {
-                modes::create_private_folder(parent)?;
-            }
-            modes::give_to_owner_of_folder(&tmp);
-            fs::rename(&tmp, &path)
-        });
-        written.map_err(|cause| {
-            // The error of the write is reported. A failed removal of its remains adds nothing.
-            drop(fs::remove_file(&tmp));
-            failed(&path)(cause)
-        })
+        let path = path_in(&self.folder(kind), hash);
+        let tmp = self.folder(kind).join(format!("tmp-{}", Uuid::now_v7()));
+        fs::File::create_new(&tmp)
+            .and_then(|mut file| file.write_all(bytes))
+            .and_then(|()| move_in_place(&tmp, &path))
+            .map_err(remove_and_report(&tmp, &path))
     }
 
     pub(super) fn read(
@@ -248,58 +220,20 @@ impl DerivedFolder {
         hash: ContentHash,
         bytes_max: u64,
     ) -> Result<Option<Vec<u8>>, StoreError> {
-        let path = self.path(kind, hash);
-        match fs::metadata(&path) {
-            Ok(metadata) if metadata.len() <= bytes_max => {
-                fs::read(&path).map(Some).map_err(failed(&path))
-            }
-            // Longer than any valid file of this kind: it is damaged, and is rebuilt like a missing one.
-            Ok(_) => Ok(None),
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(cause) => Err(failed(&path)(cause)),
+        let path = path_in(&self.folder(kind), hash);
+        let metadata = find_metadata(&path)?;
+        // A file longer than any valid one of this kind is damaged, and is rebuilt like a missing one.
+        if metadata.is_none_or(|metadata| metadata.len() > bytes_max) {
+            return Ok(None);
         }
-    }
-
-    pub(super) fn length(
-        &self,
-        kind: DerivedKind,
-        hash: ContentHash,
-    ) -> Result<Option<u64>, StoreError> {
-        let path = self.path(kind, hash);
-        match fs::metadata(&path) {
-            Ok(metadata) => Ok(Some(metadata.len())),
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(cause) => Err(failed(&path)(cause)),
-        }
-    }
-
-    pub(super) fn reader(
-        &self,
-        kind: DerivedKind,
-        hash: ContentHash,
-        length: u64,
-    ) -> Result<BlobReader, StoreError> {
-        BlobReader::open(&self.path(kind, hash), hash, length)
-    }
-
-    pub(super) fn remove(&self, kind: DerivedKind, hash: ContentHash) -> Result<(), StoreError> {
-        let path = self.path(kind, hash);
-        match fs::remove_file(&path) {
-            Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(failed(&path)(cause)),
-            // Removal is idempotent: a different process may have removed the file first.
-            Ok(()) | Err(_) => Ok(()),
-        }
+        fs::read(&path).map(Some).map_err(failed(&path))
     }
 
     pub(super) fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
         let mut found = Vec::new();
         for kind in DerivedKind::iter() {
-            found.extend(super::folder::abandoned(&self.folder(kind), "tmp-")?);
+            found.extend(abandoned(&self.folder(kind), "tmp-")?);
         }
         Ok(found)
-    }
-
-    pub(super) fn list(&self, kind: DerivedKind) -> Result<Vec<ContentHash>, StoreError> {
-        super::folder::list(&self.folder(kind))
     }
 }

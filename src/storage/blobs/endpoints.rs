@@ -10,7 +10,6 @@
 use std::{
     fmt,
     future::Future,
-    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -19,7 +18,6 @@ use std::{
 };
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use futures_util::{
     FutureExt, StreamExt, TryStreamExt,
     stream::{self, BoxStream},
@@ -44,11 +42,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(3);
 /// A bucket that is reached at several addresses.
 #[derive(Clone)]
 pub(super) struct FailoverStore {
-    inner: Arc<FailoverInner>,
-}
-
-struct FailoverInner {
-    clients: Vec<Arc<AmazonS3>>,
+    clients: Arc<[Arc<AmazonS3>]>,
     /// Index of the address to try first, shared by all clients of the bucket.
     first: Arc<AtomicUsize>,
     /// Rounds through all addresses after the first one.
@@ -60,7 +54,7 @@ struct FailoverInner {
 
 impl fmt::Debug for FailoverStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} endpoints", self.inner.clients.len())
+        write!(f, "{} endpoints", self.clients.len())
     }
 }
 
@@ -80,8 +74,7 @@ impl FailoverStore {
         breaker: Arc<CircuitBreaker>,
     ) -> Self {
         let clients = clients.into_iter().map(Arc::new).collect();
-        let inner = FailoverInner { clients, first, rounds, attempt_timeout, breaker };
-        Self { inner: Arc::new(inner) }
+        Self { clients, first, rounds, attempt_timeout, breaker }
     }
 
     /// Tries one address after the other until one answers. A refusal is an answer.
@@ -89,7 +82,7 @@ impl FailoverStore {
         &self,
         work: impl Fn(Arc<AmazonS3>) -> F,
     ) -> Result<T> {
-        let FailoverInner { clients, first, rounds, breaker, .. } = self.inner.as_ref();
+        let Self { clients, first, rounds, breaker, .. } = self;
         let mut backoff = BACKOFF_FIRST;
         let mut round = 0;
         let began = breaker.now();
@@ -124,7 +117,7 @@ impl FailoverStore {
     }
 
     async fn within<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        let Some(limit) = self.inner.attempt_timeout else { return work.await };
+        let Some(limit) = self.attempt_timeout else { return work.await };
         match tokio::time::timeout(limit, work).await {
             Ok(outcome) => outcome,
             Err(_) => {
@@ -173,10 +166,6 @@ impl ObjectStore for FailoverStore {
             async move { client.get_opts(location, options).await }
         })
         .await
-    }
-
-    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        self.try_each(|client| async move { client.get_ranges(location, ranges).await }).await
     }
 
     fn delete_stream(

@@ -12,8 +12,9 @@ use std::{
 
 use uuid::Uuid;
 
+use super::hashed_files::{find_metadata, path_in};
 use super::written::NoteNew;
-use super::{BlobReader, COPY_BYTES, StoreError};
+use super::{COPY_BYTES, StoreError};
 use crate::runtime::modes;
 use model::ContentHash;
 
@@ -62,18 +63,13 @@ impl BlobFolder {
         Self { dir: dir.to_owned() }
     }
 
-    pub(super) fn path(&self, hash: ContentHash) -> PathBuf {
-        let name = hash.to_string();
-        self.dir.join(&name[..2]).join(&name[2..])
-    }
-
     pub(super) fn write(
         &self,
         hash: ContentHash,
         bytes: &[u8],
         note_new: NoteNew<'_>,
     ) -> Result<(), StoreError> {
-        let path = self.path(hash);
+        let path = path_in(&self.dir, hash);
         let parent = path.parent().unwrap_or(&self.dir);
         // A damaged blob is replaced: sending a file again repairs it.
         if holds(&path, bytes) {
@@ -85,17 +81,10 @@ impl BlobFolder {
         }
         // A UUID is unique across machines; process ids repeat between containers.
         let tmp = self.dir.join("tmp").join(Uuid::now_v7().to_string());
-        let written = write_and_flush(&tmp, bytes).and_then(|()| {
-            modes::create_private_folder(parent)?;
-            modes::give_to_owner_of_folder(&tmp);
-            fs::rename(&tmp, &path)?;
-            self.flush_folders(parent)
-        });
-        written.map_err(|cause| {
-            // The error of the write is reported. A failed removal of its remains adds nothing.
-            drop(fs::remove_file(&tmp));
-            failed(&path)(cause)
-        })
+        write_and_flush(&tmp, bytes)
+            .and_then(|()| move_in_place(&tmp, &path))
+            .and_then(|()| self.flush_folders(parent))
+            .map_err(remove_and_report(&tmp, &path))
     }
 
     /// Flushes the folder of a blob and its parent folder, which list new entries.
@@ -117,48 +106,23 @@ impl BlobFolder {
         let tmp = self.dir.join("tmp").join(Uuid::now_v7().to_string());
         let copied = copy_and_flush(source, &tmp, seen);
         let moved = copied.and_then(|(hash, length)| {
-            let path = self.path(hash);
-            let parent = path.parent().unwrap_or(&self.dir);
+            let path = path_in(&self.dir, hash);
             if is_absent(&path) {
                 note_new(hash);
             }
-            modes::create_private_folder(parent)?;
-            modes::give_to_owner_of_folder(&tmp);
-            fs::rename(&tmp, &path)?;
-            File::open(parent)?.sync_all()?;
-            File::open(&self.dir)?.sync_all()?;
+            move_in_place(&tmp, &path)?;
+            self.flush_folders(path.parent().unwrap_or(&self.dir))?;
             Ok((hash, length))
         });
-        moved.map_err(|cause| {
-            // The error of the copy is reported. A failed removal of its remains adds nothing.
-            drop(fs::remove_file(&tmp));
-            failed(source)(cause)
-        })
-    }
-
-    pub(super) fn read(&self, hash: ContentHash, length: u64) -> Result<Vec<u8>, StoreError> {
-        let path = self.path(hash);
-        BlobReader::open(&path, hash, length)?.read(0..length)
-    }
-
-    pub(super) fn reader(&self, hash: ContentHash, length: u64) -> Result<BlobReader, StoreError> {
-        BlobReader::open(&self.path(hash), hash, length)
-    }
-
-    pub(super) fn list(&self) -> Result<Vec<ContentHash>, StoreError> {
-        list(&self.dir)
+        moved.map_err(remove_and_report(&tmp, source))
     }
 
     pub(super) fn sizes(&self) -> Result<Vec<(ContentHash, u64)>, StoreError> {
         let mut sizes = Vec::new();
-        for hash in self.list()? {
-            let path = self.path(hash);
-            match fs::metadata(&path) {
-                Ok(metadata) => sizes.push((hash, metadata.len())),
-                // The blob was removed after the folder was listed.
-                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
-                Err(cause) => return Err(failed(&path)(cause)),
-            }
+        for hash in list(&self.dir)? {
+            // A blob may be removed after the folder was listed.
+            let metadata = find_metadata(&path_in(&self.dir, hash))?;
+            sizes.extend(metadata.map(|metadata| (hash, metadata.len())));
         }
         Ok(sizes)
     }
@@ -188,6 +152,24 @@ pub(super) fn abandoned(dir: &Path, start: &str) -> Result<Vec<PathBuf>, StoreEr
     Ok(found)
 }
 
+/// Gives the finished file `tmp` its name. Readers see the earlier file or the complete new one.
+pub(super) fn move_in_place(tmp: &Path, path: &Path) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        modes::create_private_folder(parent)?;
+    }
+    modes::give_to_owner_of_folder(tmp);
+    fs::rename(tmp, path)
+}
+
+/// Removes the temporary file of a failed write, and maps the failure to an error at `path`.
+pub(super) fn remove_and_report(tmp: &Path, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+    move |cause| {
+        // The error of the write is reported. A failed removal of its remains adds nothing.
+        drop(fs::remove_file(tmp));
+        failed(path)(cause)
+    }
+}
+
 fn write_and_flush(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(bytes)?;
@@ -202,31 +184,32 @@ fn copy_and_flush(
 ) -> io::Result<(ContentHash, u64)> {
     let mut from = File::open(source)?;
     let mut to = OpenOptions::new().write(true).create_new(true).open(target)?;
-    let mut hash = ContentHash::hasher();
-    let mut length = 0;
-    for_each_chunk(&mut from, &mut |chunk| {
-        hash.update(chunk);
+    let found = read_pieces(&mut from, &mut |chunk| {
         seen(chunk);
-        length += chunk.len() as u64;
         to.write_all(chunk)
     })?;
     to.sync_all()?;
-    Ok((hash.finish(), length))
+    Ok(found)
 }
 
-/// Reads a file to its end in pieces of [`COPY_BYTES`], the last one shorter.
-pub(super) fn for_each_chunk(
+/// Reads a file to its end in pieces of [`COPY_BYTES`], the last one shorter. Returns the hash and the number of the
+/// bytes.
+pub(super) fn read_pieces(
     from: &mut File,
     take: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-) -> io::Result<()> {
+) -> io::Result<(ContentHash, u64)> {
+    let mut hash = ContentHash::hasher();
+    let mut length = 0;
     let mut chunk = Vec::with_capacity(COPY_BYTES);
     loop {
         chunk.clear();
         // Fills the whole piece, except the last one, even if the system returns fewer bytes per read.
         from.take(COPY_BYTES as u64).read_to_end(&mut chunk)?;
         if chunk.is_empty() {
-            return Ok(());
+            return Ok((hash.finish(), length));
         }
+        hash.update(&chunk);
+        length += chunk.len() as u64;
         take(&chunk)?;
     }
 }

@@ -20,11 +20,9 @@ use std::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::bucket::Bucket;
-use super::folder::{BlobFolder, failed};
+use super::folder::{BlobFolder, failed, move_in_place, remove_and_report};
 use super::{BlobStore, StoreError, StoreLocation};
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::modes;
 use crate::storage::database::StoreClaim;
 
 /// Name of the file or object.
@@ -82,15 +80,10 @@ impl StoreOwner {
         let last = self.last_verified.lock();
         last.is_some_and(|since| since.elapsed() < MARK_CACHE_TTL)
     }
-
-    fn note(&self, verified: Option<Stopwatch>) {
-        *self.last_verified.lock() = verified;
-    }
 }
 
 impl BlobStore {
     /// Returns the name of the store in messages.
-    #[must_use]
     pub fn name(&self) -> String {
         match &self.place {
             StoreLocation::Folder(folder) => folder.dir.display().to_string(),
@@ -100,9 +93,18 @@ impl BlobStore {
 
     /// Reads the mark of the store. Returns `None` if the store has no mark.
     pub fn mark(&self) -> Result<Option<StoreMark>, StoreError> {
+        self.read_mark(None)
+    }
+
+    /// Reads the mark. With a `limit`, reads it even while the circuit of the bucket is open, to check that the
+    /// bucket answers.
+    fn read_mark(&self, limit: Option<Duration>) -> Result<Option<StoreMark>, StoreError> {
         match &self.place {
             StoreLocation::Folder(folder) => read_file(folder),
-            StoreLocation::Bucket(blobs) => blobs.bucket.read_mark(None),
+            StoreLocation::Bucket(blobs) => {
+                let bytes = blobs.bucket.small(MARK, MARK_BYTES_MAX, limit)?;
+                Ok(bytes.map(|bytes| parse(&bytes)))
+            }
         }
     }
 
@@ -148,7 +150,6 @@ impl BlobStore {
 
     /// Returns the reason that the last [`BlobStore::check_reachable`] refused the store although it
     /// answered.
-    #[must_use]
     pub fn mismatch(&self) -> Option<StoreMismatch> {
         *self.owner.mismatch.lock()
     }
@@ -185,25 +186,14 @@ impl BlobStore {
                 Some(StoreMismatch::Replaced)
             }
             Err(StoreError::OtherArchive { .. }) => Some(StoreMismatch::Foreign),
-            Ok(())
-            | Err(
-                StoreError::Missing(_)
-                | StoreError::Length { .. }
-                | StoreError::Corrupted(_)
-                | StoreError::Io { .. }
-                | StoreError::Unavailable { .. }
-                | StoreError::Setting { .. },
-            ) => None,
+            Ok(()) | Err(_) => None,
         };
         outcome
     }
 
     fn reach(&self) -> Result<(), StoreError> {
         let since = Stopwatch::start();
-        let mark = match &self.place {
-            StoreLocation::Folder(folder) => read_file(folder)?,
-            StoreLocation::Bucket(blobs) => blobs.bucket.read_mark(Some(CHECK_TIMEOUT))?,
-        };
+        let mark = self.read_mark(Some(CHECK_TIMEOUT))?;
         match self.owner.id.get() {
             // A read-only store may have no mark.
             Some(_) if mark.is_none() && !self.owner.was_verified.load(Ordering::Relaxed) => {}
@@ -222,11 +212,11 @@ impl BlobStore {
         self.owner.last_mark.lock().clone_from(&found);
         if found.as_ref().is_some_and(|found| found.id == expected) {
             self.owner.was_verified.store(true, Ordering::Relaxed);
-            self.owner.note(Some(since));
+            *self.owner.last_verified.lock() = Some(since);
             return Ok(());
         }
         // The next write must check again: the operator may have corrected the store.
-        self.owner.note(None);
+        *self.owner.last_verified.lock() = None;
         let why = match found {
             Some(StoreMark { id: found, .. }) => format!(
                 "it belongs to the archive {found}, and the database is that of {expected}"
@@ -301,24 +291,10 @@ fn write_file(folder: &BlobFolder, text: &str) -> Result<(), StoreError> {
     let written = File::create_new(&tmp).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        modes::give_to_owner_of_folder(&tmp);
-        fs::rename(&tmp, &path)?;
+        move_in_place(&tmp, &path)?;
         File::open(&folder.dir)?.sync_all()
     });
-    written.map_err(|cause| {
-        // The error of the write is reported. A failed removal of its remains adds nothing.
-        drop(fs::remove_file(&tmp));
-        failed(&path)(cause)
-    })
-}
-
-impl Bucket {
-    /// Reads the mark. With a `limit`, reads it even while the circuit is open, to check that the bucket
-    /// answers.
-    fn read_mark(&self, limit: Option<Duration>) -> Result<Option<StoreMark>, StoreError> {
-        let bytes = self.small(MARK, MARK_BYTES_MAX, limit)?;
-        Ok(bytes.map(|bytes| parse(&bytes)))
-    }
+    written.map_err(remove_and_report(&tmp, &path))
 }
 
 #[cfg(test)]

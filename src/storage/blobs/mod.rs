@@ -12,6 +12,7 @@ mod credentials;
 mod derived;
 mod endpoints;
 mod folder;
+mod hashed_files;
 mod mark;
 mod originals;
 mod parts;
@@ -36,6 +37,7 @@ pub use copy::CopyOutcome;
 pub use credentials::CredentialSource;
 pub use derived::{DerivedKind, DerivedStore};
 use folder::BlobFolder;
+use hashed_files::HashedFiles;
 use mark::StoreOwner;
 pub use mark::{StoreMark, StoreMismatch};
 use originals::BucketBlobs;
@@ -139,7 +141,6 @@ impl BlobStore {
     }
 
     /// Opens the existing folder `dir` for reading. It need not be writable.
-    #[must_use]
     pub fn open_existing(dir: &Path) -> Self {
         Self::new(StoreLocation::Folder(BlobFolder::at(dir)))
     }
@@ -204,14 +205,12 @@ impl BlobStore {
     /// Writes the state of the bucket's circuit to the metrics. It may have changed before the metrics were
     /// collected.
     pub fn report(&self) {
-        match &self.place {
-            StoreLocation::Folder(_) => {}
-            StoreLocation::Bucket(blobs) => blobs.bucket.report(),
+        if let StoreLocation::Bucket(blobs) = &self.place {
+            blobs.bucket.report();
         }
     }
 
     /// Returns whether each read uses the network.
-    #[must_use]
     pub fn is_remote(&self) -> bool {
         matches!(self.place, StoreLocation::Bucket(_))
     }
@@ -223,13 +222,10 @@ impl BlobStore {
         let hash = ContentHash::new(bytes);
         // Every write checks the mark: originals in the store of a different archive would be lost.
         self.check_owner()?;
+        let note_new = |hash| self.note_new(hash);
         match &self.place {
-            StoreLocation::Folder(folder) => {
-                folder.write(hash, bytes, &|hash| self.note_new(hash))?;
-            }
-            StoreLocation::Bucket(blobs) => {
-                blobs.write(hash, bytes, &|hash| self.note_new(hash))?;
-            }
+            StoreLocation::Folder(folder) => folder.write(hash, bytes, &note_new)?,
+            StoreLocation::Bucket(blobs) => blobs.write(hash, bytes, &note_new)?,
         }
         Ok(hash)
     }
@@ -244,19 +240,24 @@ impl BlobStore {
         seen: &mut dyn FnMut(&[u8]),
     ) -> Result<(ContentHash, u64), StoreError> {
         self.check_owner()?;
+        let note_new = |hash| self.note_new(hash);
         match &self.place {
-            StoreLocation::Folder(folder) => {
-                folder.copy(source, seen, &|hash| self.note_new(hash))
-            }
-            StoreLocation::Bucket(blobs) => blobs.copy(source, seen, &|hash| self.note_new(hash)),
+            StoreLocation::Folder(folder) => folder.copy(source, seen, &note_new),
+            StoreLocation::Bucket(blobs) => blobs.copy(source, seen, &note_new),
         }
     }
 
     /// Returns a path for a file that is created first and stored later. [`BlobStore::sweep`] removes files
     /// that an interrupted process leaves there.
-    #[must_use]
     pub fn temporary(&self, extension: &str) -> PathBuf {
         self.local().temporary(extension)
+    }
+
+    fn files(&self) -> HashedFiles<'_> {
+        match &self.place {
+            StoreLocation::Folder(folder) => HashedFiles::Folder(folder.dir.clone()),
+            StoreLocation::Bucket(blobs) => HashedFiles::Objects(&blobs.bucket, originals::FOLDER),
+        }
     }
 
     /// Returns the local folder for files in progress.
@@ -269,26 +270,17 @@ impl BlobStore {
 
     /// Reads a whole blob of `length` bytes.
     pub fn read(&self, hash: ContentHash, length: u64) -> Result<Vec<u8>, StoreError> {
-        match &self.place {
-            StoreLocation::Folder(folder) => folder.read(hash, length),
-            StoreLocation::Bucket(_) => self.reader(hash, length)?.read(0..length),
-        }
+        self.reader(hash, length)?.read(0..length)
     }
 
     /// Opens a blob of `length` bytes for reading ranges of it.
     pub fn reader(&self, hash: ContentHash, length: u64) -> Result<BlobReader, StoreError> {
-        match &self.place {
-            StoreLocation::Folder(folder) => folder.reader(hash, length),
-            StoreLocation::Bucket(blobs) => blobs.reader(hash, length),
-        }
+        self.files().reader(hash, length)
     }
 
     /// Lists the keys of all blobs, sorted.
     pub fn list(&self) -> Result<Vec<ContentHash>, StoreError> {
-        match &self.place {
-            StoreLocation::Folder(folder) => folder.list(),
-            StoreLocation::Bucket(blobs) => blobs.list(),
-        }
+        self.files().list()
     }
 
     /// Lists the keys of all blobs with their lengths in bytes, sorted by key.
@@ -297,7 +289,7 @@ impl BlobStore {
     pub fn list_with_sizes(&self) -> Result<Vec<(ContentHash, u64)>, StoreError> {
         match &self.place {
             StoreLocation::Folder(folder) => folder.sizes(),
-            StoreLocation::Bucket(blobs) => blobs.sizes(),
+            StoreLocation::Bucket(blobs) => blobs.bucket.sizes(originals::FOLDER),
         }
     }
 
@@ -316,17 +308,14 @@ impl BlobStore {
     /// Returns whether the store contains no blob.
     pub fn is_empty(&self) -> Result<bool, StoreError> {
         match &self.place {
-            StoreLocation::Folder(folder) => Ok(folder.list()?.is_empty()),
-            StoreLocation::Bucket(blobs) => blobs.is_empty(),
+            StoreLocation::Folder(_) => Ok(self.list()?.is_empty()),
+            StoreLocation::Bucket(blobs) => blobs.bucket.is_empty(originals::FOLDER),
         }
     }
 
     /// Returns the age of a blob; `None` if it does not exist.
     pub fn age(&self, hash: ContentHash) -> Result<Option<Duration>, StoreError> {
-        match &self.place {
-            StoreLocation::Folder(folder) => folder.age(hash),
-            StoreLocation::Bucket(blobs) => blobs.age(hash),
-        }
+        self.files().age(hash)
     }
 
     /// Copies a blob of `length` bytes from a different store, unless one of this length exists, and verifies
@@ -341,10 +330,12 @@ impl BlobStore {
         length: u64,
     ) -> Result<CopyOutcome, StoreError> {
         self.check_owner()?;
-        match &self.place {
-            StoreLocation::Folder(folder) => folder.copy_from(from, hash, length),
-            StoreLocation::Bucket(blobs) => blobs.copy_from(from, hash, length),
+        // The existing blob is not read, so a second run of a backup or migration costs little. `replace`
+        // handles blobs with wrong bytes.
+        if self.files().length(hash)? == Some(length) {
+            return Ok(CopyOutcome::AlreadyPresent);
         }
+        self.replace_unchecked(from, hash, length)
     }
 
     /// Copies a blob from a different store even if one exists, to repair it. The existing blob is replaced
@@ -356,18 +347,31 @@ impl BlobStore {
         length: u64,
     ) -> Result<CopyOutcome, StoreError> {
         self.check_owner()?;
+        self.replace_unchecked(from, hash, length)
+    }
+
+    /// Replaces a blob in this store, whose mark has been checked.
+    fn replace_unchecked(
+        &self,
+        from: &Self,
+        hash: ContentHash,
+        length: u64,
+    ) -> Result<CopyOutcome, StoreError> {
+        let reader = match from.reader(hash, length) {
+            Ok(reader) => reader,
+            Err(error) => return error.refusal().map(CopyOutcome::Refused),
+        };
         match &self.place {
-            StoreLocation::Folder(folder) => folder.replace(from, hash, length),
-            StoreLocation::Bucket(blobs) => blobs.replace(from, hash, length),
+            StoreLocation::Folder(folder) => folder.replace(&reader, hash),
+            StoreLocation::Bucket(blobs) => blobs.replace(&reader, hash),
         }
     }
 
     /// Drops cached metadata of a blob, which may be some seconds old in a bucket, so that the next reader
     /// fetches it.
     pub fn invalidate(&self, hash: ContentHash) {
-        match &self.place {
-            StoreLocation::Folder(_) => {}
-            StoreLocation::Bucket(blobs) => blobs.invalidate(hash),
+        if let StoreLocation::Bucket(blobs) = &self.place {
+            blobs.bucket.invalidate(&blobs.key(hash));
         }
     }
 
@@ -381,12 +385,7 @@ impl BlobStore {
     pub fn checksum(&self, hash: ContentHash, length: u64) -> Result<ContentHash, StoreError> {
         // The cached head of an object would hide that it was replaced.
         self.invalidate(hash);
-        let reader = self.reader(hash, length)?;
-        let mut found = ContentHash::hasher();
-        for range in reader.pieces() {
-            found.update(&reader.read(range)?);
-        }
-        Ok(found.finish())
+        self.reader(hash, length)?.checksum()
     }
 
     /// Flushes the names of all blobs to disk.
@@ -401,10 +400,7 @@ impl BlobStore {
     /// Removes a blob. In the archive's own store, this needs coordination with all ingests, because they
     /// rely on the existence of blobs that they find.
     pub fn remove(&self, hash: ContentHash) -> Result<(), StoreError> {
-        match &self.place {
-            StoreLocation::Folder(folder) => folder.remove(hash),
-            StoreLocation::Bucket(blobs) => blobs.remove(hash),
-        }
+        self.files().remove(hash)
     }
 }
 
@@ -453,13 +449,11 @@ impl BlobReader {
     }
 
     /// Returns a number that changes when the blob is written to or replaced.
-    #[must_use]
     pub fn stamp(&self) -> u64 {
         self.stamp
     }
 
     /// Returns the length in bytes.
-    #[must_use]
     pub fn length(&self) -> u64 {
         self.length
     }
@@ -493,6 +487,15 @@ impl BlobReader {
         }
     }
 
+    /// Computes the hash of the present bytes by reading them all.
+    fn checksum(&self) -> Result<ContentHash, StoreError> {
+        let mut found = ContentHash::hasher();
+        for range in self.pieces() {
+            found.update(&self.read(range)?);
+        }
+        Ok(found.finish())
+    }
+
     fn read_file(&self, file: &std::fs::File, range: &Range<u64>) -> Result<Vec<u8>, StoreError> {
         use std::io::Read;
         let length = usize::try_from(range.end.saturating_sub(range.start))
@@ -512,13 +515,6 @@ impl BlobReader {
     fn io_error(&self, cause: io::Error) -> StoreError {
         StoreError::Io { path: self.hash.to_string(), cause }
     }
-}
-
-/// Returns the part of `bytes` in `range`, which is shorter if `bytes` ends earlier.
-fn part<'a>(bytes: &'a [u8], range: &Range<u64>) -> &'a [u8] {
-    let start = usize::try_from(range.start).unwrap_or(usize::MAX).min(bytes.len());
-    let end = usize::try_from(range.end).unwrap_or(usize::MAX).min(bytes.len());
-    &bytes[start..end.max(start)]
 }
 
 /// Reads a file at its own position, so that threads can share the handle.

@@ -5,20 +5,20 @@ use std::{
     io::{self, Read},
     ops::Range,
     path::Path,
-    time::Duration,
 };
 
 use bytes::Bytes;
 use object_store::path::Path as Key;
 
 use super::bucket::Bucket;
-use super::folder::{BlobFolder, failed, for_each_chunk};
+use super::folder::{BlobFolder, failed, read_pieces};
+use super::hashed_files::HashedFiles;
 use super::written::NoteNew;
-use super::{BlobReader, BlobStore, CopyOutcome, StoreError};
+use super::{BlobReader, CopyOutcome, StoreError};
 use model::ContentHash;
 
 /// The folder of originals under the prefix.
-const FOLDER: &str = "originals";
+pub(super) const FOLDER: &str = "originals";
 
 /// The blobs of a bucket, and a local folder for files in progress.
 #[derive(Clone, Debug)]
@@ -28,18 +28,8 @@ pub(super) struct BucketBlobs {
 }
 
 impl BucketBlobs {
-    fn key(&self, hash: ContentHash) -> Key {
+    pub(super) fn key(&self, hash: ContentHash) -> Key {
         self.bucket.key(FOLDER, hash)
-    }
-
-    pub(super) fn reader(&self, hash: ContentHash, length: u64) -> Result<BlobReader, StoreError> {
-        let object = self.bucket.open_object(self.key(hash), hash, length)?;
-        Ok(BlobReader::of_object(hash, length, object))
-    }
-
-    /// Drops the cached head, so that the next reader sends a request to the bucket.
-    pub(super) fn invalidate(&self, hash: ContentHash) {
-        self.bucket.invalidate(&self.key(hash));
     }
 
     /// Returns whether the bucket has the bytes of this hash. Sending a file again repairs a damaged blob, so
@@ -58,13 +48,9 @@ impl BucketBlobs {
             return Ok(false);
         }
         // The cached head may belong to an object that was replaced since.
-        self.invalidate(hash);
-        let reader = self.reader(hash, length)?;
-        let mut found = ContentHash::hasher();
-        for range in reader.pieces() {
-            found.update(&reader.read(range)?);
-        }
-        Ok(found.finish() == hash)
+        self.bucket.invalidate(&self.key(hash));
+        let reader = HashedFiles::Objects(&self.bucket, FOLDER).reader(hash, length)?;
+        Ok(reader.checksum()? == hash)
     }
 
     pub(super) fn write(
@@ -73,14 +59,10 @@ impl BucketBlobs {
         bytes: &[u8],
         note_new: NoteNew<'_>,
     ) -> Result<(), StoreError> {
-        let length = bytes.len() as u64;
-        if self.holds(hash, length, note_new)? {
+        if self.holds(hash, bytes.len() as u64, note_new)? {
             return Ok(());
         }
-        let sent = self.bucket.send(&self.key(hash), hash, length, None, &mut |range| {
-            Some(Bytes::copy_from_slice(super::part(bytes, &range)))
-        });
-        sent.map(drop)
+        self.bucket.write(&self.key(hash), hash, bytes)
     }
 
     /// Copies a file into the bucket. An object's name is its hash, so the file is read twice: to compute the
@@ -91,29 +73,21 @@ impl BucketBlobs {
         seen: &mut dyn FnMut(&[u8]),
         note_new: NoteNew<'_>,
     ) -> Result<(ContentHash, u64), StoreError> {
-        let mut hasher = ContentHash::hasher();
-        let mut length = 0;
         let mut file = File::open(source).map_err(failed(source))?;
-        let read = for_each_chunk(&mut file, &mut |chunk| {
-            hasher.update(chunk);
+        let read = read_pieces(&mut file, &mut |chunk| {
             seen(chunk);
-            length += chunk.len() as u64;
             Ok(())
         });
-        read.map_err(failed(source))?;
-        let hash = hasher.finish();
+        let (hash, length) = read.map_err(failed(source))?;
         if self.holds(hash, length, note_new)? {
             return Ok((hash, length));
         }
         let mut file = File::open(source).map_err(failed(source))?;
         // `send` only learns that there are no more bytes. The reason is stored here.
         let mut failure = None;
-        let mut part = |range: Range<u64>| match read_exactly(&mut file, range.end - range.start) {
-            Ok(bytes) => Some(bytes),
-            Err(cause) => {
-                failure = Some(cause);
-                None
-            }
+        let mut part = |range: Range<u64>| {
+            let bytes = read_exactly(&mut file, range.end - range.start);
+            bytes.map_err(|cause| failure = Some(cause)).ok()
         };
         // The hash is verified again: a file in a watched folder may be written to in the meantime.
         let sent = self.bucket.send(&self.key(hash), hash, length, Some(hash), &mut part)?;
@@ -125,57 +99,17 @@ impl BucketBlobs {
         Err(failed(source)(cause))
     }
 
-    pub(super) fn list(&self) -> Result<Vec<ContentHash>, StoreError> {
-        self.bucket.list(FOLDER)
-    }
-
-    pub(super) fn sizes(&self) -> Result<Vec<(ContentHash, u64)>, StoreError> {
-        self.bucket.sizes(FOLDER)
-    }
-
-    pub(super) fn is_empty(&self) -> Result<bool, StoreError> {
-        self.bucket.is_empty(FOLDER)
-    }
-
-    pub(super) fn age(&self, hash: ContentHash) -> Result<Option<Duration>, StoreError> {
-        self.bucket.age(&self.key(hash), hash)
-    }
-
-    pub(super) fn remove(&self, hash: ContentHash) -> Result<(), StoreError> {
-        self.bucket.remove(&self.key(hash), hash)
-    }
-
-    pub(super) fn copy_from(
-        &self,
-        from: &BlobStore,
-        hash: ContentHash,
-        length: u64,
-    ) -> Result<CopyOutcome, StoreError> {
-        // The blob is not read, so a second run of a backup or migration needs only one request per original.
-        if self.bucket.length(&self.key(hash), hash)? == Some(length) {
-            return Ok(CopyOutcome::AlreadyPresent);
-        }
-        self.replace(from, hash, length)
-    }
-
     pub(super) fn replace(
         &self,
-        from: &BlobStore,
+        reader: &BlobReader,
         hash: ContentHash,
-        length: u64,
     ) -> Result<CopyOutcome, StoreError> {
-        let reader = match from.reader(hash, length) {
-            Ok(reader) => reader,
-            Err(error) => return error.refusal().map(CopyOutcome::Refused),
-        };
         let mut failure = None;
-        let mut part = |range| match reader.read(range) {
-            Ok(bytes) => Some(Bytes::from(bytes)),
-            Err(error) => {
-                failure = Some(error);
-                None
-            }
+        let mut part = |range| {
+            let bytes = reader.read(range).map(Bytes::from);
+            bytes.map_err(|error| failure = Some(error)).ok()
         };
+        let length = reader.length();
         let sent = self.bucket.send(&self.key(hash), hash, length, Some(hash), &mut part)?;
         if sent {
             return Ok(CopyOutcome::Copied);

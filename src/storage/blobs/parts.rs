@@ -6,10 +6,9 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-
 use super::folder::BlobFolder;
-use super::{BlobReader, BlobStore, StoreError, StoreLocation};
+use super::hashed_files::HashedFiles;
+use super::{BlobStore, StoreError, StoreLocation};
 use model::ContentHash;
 
 /// The folder of parts, beside the originals or under the prefix of their bucket.
@@ -23,7 +22,6 @@ pub struct PartStore {
 
 impl BlobStore {
     /// Returns the store of the parts of uploads. It is created with the first part.
-    #[must_use]
     pub fn parts(&self) -> PartStore {
         PartStore { store: self.clone() }
     }
@@ -45,12 +43,7 @@ impl PartStore {
                 BlobFolder::open(&folder_of(originals).dir)?.write(key, bytes, &|_| {})
             }
             StoreLocation::Bucket(blobs) => {
-                let target = blobs.bucket.key(FOLDER, key);
-                let length = bytes.len() as u64;
-                let sent = blobs.bucket.send(&target, key, length, None, &mut |range| {
-                    Some(Bytes::copy_from_slice(super::part(bytes, &range)))
-                });
-                sent.map(drop)
+                blobs.bucket.write(&blobs.bucket.key(FOLDER, key), key, bytes)
             }
         }
     }
@@ -65,14 +58,7 @@ impl PartStore {
         length: u64,
         checksum: ContentHash,
     ) -> Result<Vec<u8>, StoreError> {
-        let bytes = match &self.store.place {
-            StoreLocation::Folder(originals) => folder_of(originals).read(key, length)?,
-            StoreLocation::Bucket(blobs) => {
-                let target = blobs.bucket.key(FOLDER, key);
-                let object = blobs.bucket.open_object(target, key, length)?;
-                BlobReader::of_object(key, length, object).read(0..length)?
-            }
-        };
+        let bytes = self.files().reader(key, length)?.read(0..length)?;
         if ContentHash::new(&bytes) == checksum {
             Ok(bytes)
         } else {
@@ -82,31 +68,28 @@ impl PartStore {
 
     /// Removes a part. Succeeds if it does not exist.
     pub fn remove(&self, key: ContentHash) -> Result<(), StoreError> {
+        self.files().remove(key)
+    }
+
+    fn files(&self) -> HashedFiles<'_> {
         match &self.store.place {
-            StoreLocation::Folder(originals) => folder_of(originals).remove(key),
-            StoreLocation::Bucket(blobs) => {
-                blobs.bucket.remove(&blobs.bucket.key(FOLDER, key), key)
-            }
+            StoreLocation::Folder(originals) => HashedFiles::Folder(folder_of(originals).dir),
+            StoreLocation::Bucket(blobs) => HashedFiles::Objects(&blobs.bucket, FOLDER),
         }
     }
 
     /// Lists the keys of all parts, sorted.
     pub fn list(&self) -> Result<Vec<ContentHash>, StoreError> {
-        match &self.store.place {
-            StoreLocation::Folder(originals) => {
-                let parts = folder_of(originals);
-                if parts.dir.is_dir() { parts.list() } else { Ok(Vec::new()) }
-            }
-            StoreLocation::Bucket(blobs) => blobs.bucket.list(FOLDER),
+        match self.files() {
+            // The folder is created with the first part.
+            HashedFiles::Folder(dir) if !dir.is_dir() => Ok(Vec::new()),
+            files @ (HashedFiles::Folder(_) | HashedFiles::Objects(..)) => files.list(),
         }
     }
 
     /// Returns the age of a part; `None` if it does not exist.
     pub fn age(&self, key: ContentHash) -> Result<Option<Duration>, StoreError> {
-        match &self.store.place {
-            StoreLocation::Folder(originals) => folder_of(originals).age(key),
-            StoreLocation::Bucket(blobs) => blobs.bucket.age(&blobs.bucket.key(FOLDER, key), key),
-        }
+        self.files().age(key)
     }
 
     /// Removes the files that interrupted writes left on this machine. Returns their number.

@@ -5,15 +5,15 @@
 //! read whole, and a body that breaks off is retried like a missing answer.
 
 use std::{
-    fmt, fs,
+    fmt,
     future::Future,
     io,
     path::PathBuf,
-    pin::Pin,
     sync::{Arc, atomic::AtomicUsize},
     time::Duration,
 };
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use object_store::{
     BackoffConfig, ObjectStore, RetryConfig,
@@ -23,11 +23,7 @@ use object_store::{
         HttpResponse, HttpResponseBody, HttpService,
     },
 };
-use reqwest::{Client, Response, Url, redirect::Policy};
-use rustls::{
-    ClientConfig, RootCertStore, crypto,
-    pki_types::{CertificateDer, pem::PemObject},
-};
+use reqwest::{Client, Response, Url};
 
 use super::{
     StoreError,
@@ -35,8 +31,10 @@ use super::{
     credentials::CredentialSource,
     endpoints::FailoverStore,
 };
+use crate::runtime::error::chain;
 use crate::runtime::limits;
 use crate::runtime::telemetry;
+use crate::runtime::tls_client::{CustomAuthority, http_client};
 use model::shorten;
 
 /// Bytes of a bucket's response. A page of a list, 1000 keys, is about 400 kB.
@@ -185,24 +183,13 @@ impl BucketSettings {
     }
 
     fn client(&self) -> Result<Client, StoreError> {
-        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-        for certificate in self.certificates()? {
-            roots.add(certificate).map_err(|error| bad("store.ca", error.to_string()))?;
-        }
-        let tls =
-            ClientConfig::builder_with_provider(Arc::new(crypto::aws_lc_rs::default_provider()))
-                .with_safe_default_protocol_versions()
-                .map_err(|error| bad("store.ca", error.to_string()))?;
-        let built = Client::builder()
-            .tls_backend_preconfigured(tls.with_root_certificates(roots).with_no_client_auth())
-            // The signature covers the host, so a request cannot follow a redirect.
-            .redirect(Policy::none())
-            // The environment is not read; a proxy would be a setting.
-            .no_proxy()
+        let authority =
+            CustomAuthority::read_file(&self.ca).map_err(|why| bad("store.ca", why))?;
+        let tls = authority.client_config().map_err(|error| bad("store.ca", error.to_string()))?;
+        let built = http_client(tls)
             .http1_only()
             .connect_timeout(self.connecting())
             .pool_max_idle_per_host(self.requests)
-            .user_agent(concat!("Wirephoto/", env!("CARGO_PKG_VERSION")))
             .build();
         built.map_err(|error| bad("store.ca", error.without_url().to_string()))
     }
@@ -213,28 +200,6 @@ impl BucketSettings {
             0 | 1 => self.answer,
             _ => self.answer.min(CONNECT_MAX),
         }
-    }
-
-    fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, StoreError> {
-        if self.ca.as_os_str().is_empty() {
-            return Ok(Vec::new());
-        }
-        let metadata = fs::metadata(&self.ca).map_err(|cause| self.bad_ca(&cause))?;
-        if metadata.len() > limits::CERTIFICATES_BYTES_MAX {
-            let why = format!("has more than {} bytes", limits::CERTIFICATES_BYTES_MAX);
-            return Err(self.bad_ca(&why));
-        }
-        let pem = fs::read(&self.ca).map_err(|cause| self.bad_ca(&cause))?;
-        let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-        match read {
-            Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-            // An empty file is a mistake too: the setting would have no effect.
-            Ok(_) | Err(_) => Err(self.bad_ca(&"holds no certificates in PEM")),
-        }
-    }
-
-    fn bad_ca(&self, why: &dyn fmt::Display) -> StoreError {
-        bad("store.ca", format!("{}: {why}", self.ca.display()))
     }
 
     /// Names the setting that is likely to be wrong after the first request of a kind failed. `what` is the
@@ -331,18 +296,6 @@ pub(super) fn is_too_short(error: &object_store::Error) -> bool {
     code(&text).as_deref() == Some("InvalidRange") || text.contains(" 416 ")
 }
 
-/// Formats an error with its causes.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
-}
-
 fn element(text: &str, name: &str) -> Option<String> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     Some(rest.split_once("</")?.0.to_owned())
@@ -384,7 +337,7 @@ fn tidy(message: &str) -> String {
 }
 
 /// Makes the library use our connections.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct BucketConnector {
     client: Client,
     answer: Duration,
@@ -392,12 +345,6 @@ struct BucketConnector {
     /// True if other addresses may still answer. [`FailoverStore`] then reports to the breaker if no address
     /// does.
     is_one_of_many: bool,
-}
-
-impl fmt::Debug for BucketConnector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Connector")
-    }
 }
 
 impl HttpConnector for BucketConnector {
@@ -469,8 +416,12 @@ impl BucketConnector {
         *answer.headers_mut() = std::mem::take(response.headers_mut());
         Ok((answer, body))
     }
+}
 
-    async fn count(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+#[async_trait]
+impl HttpService for BucketConnector {
+    /// Sends a request, and reports its outcome to the circuit breaker and the metrics.
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let method = match request.method().as_str() {
             "GET" => "get",
             "HEAD" => "head",
@@ -521,19 +472,6 @@ fn outcome(status: u16) -> &'static str {
 fn is_failure(method: &str, status: u16) -> bool {
     let reads = matches!(method, "get" | "head");
     matches!(status, 429 | 500..) || (reads && matches!(status, 401 | 403))
-}
-
-impl HttpService for BucketConnector {
-    fn call<'service, 'future>(
-        &'service self,
-        request: HttpRequest,
-    ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'future>>
-    where
-        'service: 'future,
-        Self: 'future,
-    {
-        Box::pin(self.count(request))
-    }
 }
 
 #[cfg(test)]

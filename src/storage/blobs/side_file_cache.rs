@@ -10,8 +10,10 @@ use std::{
 
 use parking_lot::Mutex;
 
+use super::StoreError;
 use super::derived::{DerivedFolder, DerivedKind};
-use super::{StoreError, folder::failed};
+use super::folder::list;
+use super::hashed_files::path_in;
 use model::ContentHash;
 
 /// A cache of side files in a folder.
@@ -40,7 +42,7 @@ impl SideFileCache {
 
     pub(super) fn invalidate(&self, hash: ContentHash) {
         // A copy that cannot be removed is read again. The reader's checks detect damage.
-        drop(self.files.remove(DerivedKind::Index, hash));
+        drop(self.files.of_kind(DerivedKind::Index).remove(hash));
     }
 
     pub(super) fn insert(&self, hash: ContentHash, bytes: &[u8]) {
@@ -83,10 +85,17 @@ impl SideFileCache {
 
     fn all(&self) -> Vec<CachedFile> {
         let dir = self.files.folder(DerivedKind::Index);
-        copies(&dir).unwrap_or_else(|cause| {
+        let listed = list(&dir).unwrap_or_else(|cause| {
             tracing::warn!("side file cache: listing failed: {cause}");
             Vec::new()
-        })
+        });
+        let files = listed.into_iter().filter_map(|hash| {
+            let path = path_in(&dir, hash);
+            // A different process may have removed it.
+            let metadata = fs::metadata(&path).ok()?;
+            Some(CachedFile { path, bytes: metadata.len(), written: metadata.modified().ok()? })
+        });
+        files.collect()
     }
 }
 
@@ -94,24 +103,6 @@ struct CachedFile {
     path: PathBuf,
     bytes: u64,
     written: std::time::SystemTime,
-}
-
-fn copies(dir: &Path) -> Result<Vec<CachedFile>, StoreError> {
-    let mut found = Vec::new();
-    for folder in fs::read_dir(dir).map_err(failed(dir))? {
-        let folder = folder.map_err(failed(dir))?.path();
-        if !folder.is_dir() {
-            continue;
-        }
-        for file in fs::read_dir(&folder).map_err(failed(&folder))? {
-            let path = file.map_err(failed(&folder))?.path();
-            // A different process may have removed it.
-            let Ok(metadata) = fs::metadata(&path) else { continue };
-            let Ok(written) = metadata.modified() else { continue };
-            found.push(CachedFile { path, bytes: metadata.len(), written });
-        }
-    }
-    Ok(found)
 }
 
 #[cfg(test)]

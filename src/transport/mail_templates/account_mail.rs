@@ -4,9 +4,9 @@
 use minijinja::{Value, context};
 use strum::IntoStaticStr;
 
-use super::{MailTemplates, MailTexts, line::line, view::address};
-use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{MAIL_NAME_CHARS_MAX, MAIL_SUBJECT_CHARS_MAX};
+use super::{MailTemplates, MailTexts, line, view::address};
+use crate::runtime::error::Result;
+use crate::runtime::limits::MAIL_NAME_CHARS_MAX;
 
 /// A mail to a user about the user's own account.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,17 +100,7 @@ impl MailTemplates {
             forgotten_url => address(&format!("{site}/o/password"))?,
             ..mail.content.facts()?
         };
-        // Rendered first, because text and HTML may repeat it.
-        let subject = self.render_facts(&format!("{name}.subject.txt"), &facts, "")?;
-        let subject = line(&subject, MAIL_SUBJECT_CHARS_MAX);
-        let text = self.render_facts(&format!("{name}.txt"), &facts, &subject)?;
-        let html = self.render_facts(&format!("{name}.html"), &facts, &subject)?;
-        Ok(MailTexts { subject, text, html })
-    }
-
-    fn render_facts(&self, name: &str, facts: &Value, subject: &str) -> Result<String> {
-        let template = self.environment.get_template(name).map_err(Error::internal)?;
-        template.render(context! { subject, ..facts.clone() }).map_err(Error::internal)
+        self.render_texts(name, &facts)
     }
 }
 

@@ -5,7 +5,6 @@
 //! escape, `.txt` templates do not need to. Recipients and transport are handled elsewhere.
 
 mod account_mail;
-mod line;
 mod templates;
 #[cfg(test)]
 mod tests;
@@ -13,14 +12,15 @@ mod view;
 
 use std::path::Path;
 
-use minijinja::{Environment, context, value::Serde};
+use minijinja::{Environment, Value, context, value::Serde};
 use strum::IntoStaticStr;
 
 pub use self::account_mail::{AccountMail, AccountMailContent, PasswordLine};
-pub use self::line::line;
+pub use self::templates::escape;
 use self::view::MailView;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits;
+pub use crate::transport::line::line;
 
 /// The compiled templates of mails.
 pub struct MailTemplates {
@@ -56,7 +56,7 @@ pub enum MailOccasion {
 }
 
 /// An item in a mail. Its texts are untrusted and may be empty.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MailEntry {
     pub headline: String,
     pub description: String,
@@ -114,19 +114,23 @@ impl MailTemplates {
     /// Fails for a URL that is not `http` or `https` and for an invalid content id, both of which are mistakes of
     /// the caller.
     pub fn render_notification(&self, mail: &NotificationMail) -> Result<MailTexts> {
-        let view = MailView::from_mail(mail)?;
-        let name: &str = mail.occasion.into();
-        let subject = self.render(&format!("{name}.subject.txt"), &view, "")?;
+        let facts = Value::from(Serde(MailView::from_mail(mail)?));
+        self.render_texts(mail.occasion.into(), &facts)
+    }
+
+    /// Renders the templates whose names begin with `name`.
+    fn render_texts(&self, name: &str, facts: &Value) -> Result<MailTexts> {
+        // Rendered first, because text and HTML may repeat it.
+        let subject = self.render(&format!("{name}.subject.txt"), facts, "")?;
         let subject = line(&subject, limits::MAIL_SUBJECT_CHARS_MAX);
-        let text = self.render(&format!("{name}.txt"), &view, &subject)?;
-        let html = self.render(&format!("{name}.html"), &view, &subject)?;
+        let text = self.render(&format!("{name}.txt"), facts, &subject)?;
+        let html = self.render(&format!("{name}.html"), facts, &subject)?;
         Ok(MailTexts { subject, text, html })
     }
 
-    fn render(&self, name: &str, view: &MailView, subject: &str) -> Result<String> {
+    fn render(&self, name: &str, facts: &Value, subject: &str) -> Result<String> {
         let template = self.environment.get_template(name).map_err(Error::internal)?;
-        let context = context! { subject, ..minijinja::Value::from(Serde(view)) };
-        template.render(context).map_err(Error::internal)
+        template.render(context! { subject, ..facts.clone() }).map_err(Error::internal)
     }
 }
 

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::{MailEntry, MailOccasion, MailThumbnail, NotificationMail, line::line};
+use super::{MailEntry, MailOccasion, MailThumbnail, NotificationMail, line};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits;
+use crate::transport::mail::is_content_id;
 
 /// Characters of a headline in a mail.
 const MAIL_HEADLINE_CHARS_MAX: usize = 200;
@@ -99,10 +100,7 @@ fn card(entry: &MailEntry, description_chars_max: usize) -> Result<MailCard> {
 }
 
 fn picture(thumb: &MailThumbnail) -> Result<CardPicture> {
-    let is_allowed =
-        thumb.cid.chars().all(|c| c.is_ascii_alphanumeric() || ['.', '_', '-'].contains(&c));
-    let fits = (1..=limits::MAIL_CID_CHARS_MAX).contains(&thumb.cid.len());
-    if !fits || !is_allowed {
+    if !is_content_id(&thumb.cid) {
         return Err(Error::internal("the id of a picture in a mail has other characters"));
     }
     // At least one pixel, because the longer side is a divisor below.
@@ -148,16 +146,7 @@ pub(super) fn samples() -> Vec<NotificationMail> {
         url: "https://example.org/item/image/1".into(),
         thumbnail: Some(MailThumbnail { cid: "1".into(), width: 256, height: 170 }),
     };
-    let bare = MailEntry {
-        headline: String::new(),
-        description: String::new(),
-        byline: String::new(),
-        source: String::new(),
-        media_type: String::new(),
-        time: String::new(),
-        url: full.url.clone(),
-        thumbnail: None,
-    };
+    let bare = MailEntry { url: full.url.clone(), ..MailEntry::default() };
     let mut samples = Vec::new();
     for occasion in [MailOccasion::Item, MailOccasion::Digest] {
         samples.push(sample(occasion, "Title", vec![full.clone(), bare.clone()], 3));

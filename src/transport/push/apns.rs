@@ -12,11 +12,12 @@ use serde_json::{Value, json};
 
 use super::{
     PushMessage,
-    client::{self, PushReply, host_and_port_of},
+    client::{self, PushReply},
     error::PushError,
     payload::{FittedTexts, data, fit_payload},
 };
 use crate::runtime::limits;
+use crate::transport::client::host_and_port_of;
 use model::ContentHash;
 use model::account::DeviceKind;
 

@@ -1,18 +1,17 @@
 //! The HTTP client of push services: HTTP/2 where supported, persistent connections, no redirects, no proxy,
 //! bounded responses.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use jiff::Timestamp;
-use reqwest::{Client, RequestBuilder, Response, Url, header::RETRY_AFTER, redirect::Policy};
-use rustls::{
-    ClientConfig, RootCertStore, crypto,
-    pki_types::{CertificateDer, pem::PemObject},
-};
+use reqwest::{Client, RequestBuilder, Response, header::RETRY_AFTER};
 use serde_json::Value;
 
-use super::error::{PushError, describe};
+use super::error::PushError;
+use crate::runtime::error::{Error, Result, chain};
 use crate::runtime::limits;
+use crate::runtime::tls_client::{CustomAuthority, http_client};
+use crate::transport::client::{body, is_temporary};
 use crate::transport::error::clean;
 
 /// Bytes of a push service's response that are read; actual ones are below 4 kB.
@@ -34,50 +33,27 @@ pub(super) enum HttpVersions {
     Any,
 }
 
-/// Parses certificates in PEM; `None` if there is no certificate or a damaged one.
-pub(super) fn certificates(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
-    let read = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>().ok()?;
-    let mut roots = RootCertStore::empty();
-    let all_valid = read.iter().all(|certificate| roots.add(certificate.clone()).is_ok());
-    (all_valid && !read.is_empty()).then_some(read)
-}
-
-/// Builds a client that trusts the public certificate authorities and `extra`.
-pub(super) fn client(
-    extra: &[CertificateDer<'static>],
-    protocol: HttpVersions,
-) -> Result<Client, String> {
-    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    for certificate in extra {
-        roots.add(certificate.clone()).map_err(|error| error.to_string())?;
-    }
-    let tls = ClientConfig::builder_with_provider(Arc::new(crypto::aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
-    let mut tls = tls.with_root_certificates(roots).with_no_client_auth();
+/// Builds a client that trusts the public certificate authorities and `authority`.
+pub(super) fn client(authority: &CustomAuthority, protocol: HttpVersions) -> Result<Client> {
+    let mut tls = authority.client_config().map_err(Error::internal)?;
     // The HTTP library does not set ALPN in a preconfigured TLS backend.
     tls.alpn_protocols = match protocol {
         HttpVersions::Http2 => vec![b"h2".to_vec()],
         HttpVersions::Any => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
     };
-    let builder = Client::builder()
-        .tls_backend_preconfigured(tls)
-        .redirect(Policy::none())
-        // Proxy variables of the environment are ignored; a proxy would be a setting.
-        .no_proxy()
+    let builder = http_client(tls)
         .connect_timeout(limits::TRANSPORT_CONNECT_TIMEOUT)
         .timeout(limits::PUSH_SEND)
         .pool_idle_timeout(PUSH_IDLE)
         // Keep-alive detects connections that the network dropped silently, on which every request would time out.
         .http2_keep_alive_interval(PUSH_PING)
         .http2_keep_alive_timeout(PUSH_PING_ANSWER)
-        .http2_keep_alive_while_idle(true)
-        .user_agent(concat!("Wirephoto/", env!("CARGO_PKG_VERSION")));
+        .http2_keep_alive_while_idle(true);
     let builder = match protocol {
         HttpVersions::Http2 => builder.http2_prior_knowledge(),
         HttpVersions::Any => builder,
     };
-    builder.build().map_err(|error| describe(&error))
+    builder.build().map_err(Error::internal)
 }
 
 /// The response of a push service.
@@ -102,7 +78,7 @@ impl PushReply {
 
     /// Returns whether a retry may succeed, according to the status alone.
     pub(super) fn is_temporary(&self) -> bool {
-        matches!(self.status, 408 | 425 | 429 | 500..)
+        is_temporary(self.status)
     }
 }
 
@@ -118,7 +94,7 @@ pub(super) async fn send_request(
     let mut response = sent.map_err(|error| network_error(endpoint, error))?;
     let after = retry_after(&response, now);
     let status = response.status().as_u16();
-    let read = body(&mut response).await;
+    let read = body(&mut response, PUSH_ANSWER_BYTES_MAX).await;
     let body = read.map_err(|error| network_error(endpoint, error))?;
     // An error of an intermediate proxy may have no JSON; its status still counts.
     let body = serde_json::from_slice(&body).unwrap_or_default();
@@ -127,21 +103,8 @@ pub(super) async fn send_request(
 
 fn network_error(endpoint: &str, error: reqwest::Error) -> PushError {
     // The URL may contain a token.
-    let text = clean(&describe(&error.without_url()), &[]);
+    let text = clean(&chain(&error.without_url()), &[]);
     PushError::later(format!("{endpoint}: {text}"))
-}
-
-/// Reads the body of a response, truncated at the size limit.
-async fn body(response: &mut Response) -> Result<Vec<u8>, reqwest::Error> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        let room = PUSH_ANSWER_BYTES_MAX - body.len();
-        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-        if body.len() == PUSH_ANSWER_BYTES_MAX {
-            break;
-        }
-    }
-    Ok(body)
 }
 
 fn retry_after(response: &Response, now: fn() -> Timestamp) -> Option<Duration> {
@@ -160,10 +123,4 @@ pub(super) fn parse_after(text: &str, now: Timestamp) -> Option<Duration> {
         }
     };
     Some(after.min(PUSH_AFTER_MAX))
-}
-
-/// Returns host and port of a URL.
-pub(super) fn host_and_port_of(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    format!("{host}:{}", url.port_or_known_default().unwrap_or(0))
 }

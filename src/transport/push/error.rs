@@ -35,15 +35,3 @@ impl PushError {
         Self::Retry { reason: reason.into(), after: None }
     }
 }
-
-/// Formats an error with its causes.
-pub(super) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
-}

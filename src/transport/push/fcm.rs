@@ -10,17 +10,18 @@ use jiff::Timestamp;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use parking_lot::Mutex;
 use reqwest::{Client, Url};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::{
     PushMessage,
     apns::secret,
-    client::{self, PushReply, host_and_port_of},
+    client::{self, PushReply},
     error::PushError,
     payload::{FittedTexts, data, fit_payload},
 };
 use crate::runtime::limits;
+use crate::transport::client::host_and_port_of;
 
 /// Validity of our assertion for an access token: Google accepts an hour at most.
 const FCM_ASSERTION: std::time::Duration = std::time::Duration::from_secs(3600);
@@ -205,13 +206,11 @@ pub(super) fn payload(message: &PushMessage, texts: FittedTexts<'_>) -> Value {
         notification["image"] = image.into();
     }
     let ttl = format!("{}s", limits::PUSH_RETENTION.as_secs());
-    let mut android = Map::new();
-    if !message.collapse.is_empty() {
-        android.insert("collapse_key".to_owned(), message.collapse.as_str().into());
-    }
     // With normal priority, the message would wait until a sleeping device wakes up.
-    android.insert("priority".to_owned(), "high".into());
-    android.insert("ttl".to_owned(), ttl.into());
+    let mut android = json!({ "priority": "high", "ttl": ttl });
+    if !message.collapse.is_empty() {
+        android["collapse_key"] = message.collapse.as_str().into();
+    }
     json!({ "notification": notification, "data": data(message, image), "android": android })
 }
 

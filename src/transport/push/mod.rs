@@ -90,12 +90,10 @@ impl Push {
     /// Fails if a file is missing or damaged, or if a setting requires a setting that is missing; the message
     /// names the setting.
     pub fn from_config(config: &Config) -> Result<Self> {
-        let (fcm, apns) = settings::read(&config.push)?;
-        Ok(Self { services: Arc::new(PushServices { fcm, apns }) })
+        Ok(Self { services: Arc::new(settings::read(&config.push)?) })
     }
 
     /// Returns whether a service for devices of this kind is configured.
-    #[must_use]
     pub fn reaches(&self, kind: DeviceKind) -> bool {
         match kind {
             DeviceKind::Android => self.services.fcm.is_some(),
@@ -125,15 +123,12 @@ impl Push {
         now: fn() -> Timestamp,
     ) -> std::result::Result<(), PushError> {
         let PushServices { fcm, apns } = &*self.services;
-        match message.device {
-            DeviceKind::Android => {
-                let Some(fcm) = fcm else { return Err(no_service(message.device)) };
-                fcm.send(message, now).await
-            }
-            DeviceKind::Ios | DeviceKind::IosSandbox => {
-                let Some(apns) = apns else { return Err(no_service(message.device)) };
+        match (message.device, fcm, apns) {
+            (DeviceKind::Android, Some(fcm), _) => fcm.send(message, now).await,
+            (DeviceKind::Ios | DeviceKind::IosSandbox, _, Some(apns)) => {
                 apns.send(message, now).await
             }
+            (device, _, _) => Err(no_service(device)),
         }
     }
 }

@@ -5,16 +5,17 @@ use std::{fs, path::Path};
 use jiff::Timestamp;
 use jsonwebtoken::EncodingKey;
 use reqwest::{Url, header::HeaderValue};
-use rustls::pki_types::CertificateDer;
 use serde_json::Value;
 
 use super::{
+    PushServices,
     apns::{ApnsClient, ApnsSigner, ProviderTokens},
     client::{self, HttpVersions},
     fcm::{FcmClient, ServiceAccount},
 };
 use crate::runtime::config::{self, BaseUrl};
 use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::tls_client::CustomAuthority;
 
 /// Bytes of a key file or a certificate file for push services.
 const PUSH_FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -22,9 +23,9 @@ const PUSH_FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Creates the services that the settings describe.
 ///
 /// Fails with a message that names the setting.
-pub(super) fn read(settings: &config::Push) -> Result<(Option<FcmClient>, Option<ApnsClient>)> {
-    let trusted = trusted(&settings.ca)?;
-    Ok((fcm(settings, &trusted)?, apns(settings, &trusted)?))
+pub(super) fn read(settings: &config::Push) -> Result<PushServices> {
+    let authority = CustomAuthority::read_file(&settings.ca).map_err(|why| wrong("ca", why))?;
+    Ok(PushServices { fcm: fcm(settings, &authority)?, apns: apns(settings, &authority)? })
 }
 
 /// Builds an error about the setting `push.{name}`.
@@ -48,14 +49,6 @@ fn unreadable(name: &str, path: &Path, cause: &std::io::Error) -> Error {
     wrong(name, format!("{} cannot be read: {cause}", path.display()))
 }
 
-fn trusted(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
-    if path.as_os_str().is_empty() {
-        return Ok(Vec::new());
-    }
-    client::certificates(&read_file("ca", path)?)
-        .ok_or_else(|| wrong("ca", format!("{} has no valid certificates in PEM", path.display())))
-}
-
 /// Builds the URL `{base}{path}` from the setting `push.{name}`.
 fn address(name: &str, base: &BaseUrl, path: &str) -> Result<Url> {
     match Url::parse(&format!("{}{path}", base.0)) {
@@ -64,7 +57,7 @@ fn address(name: &str, base: &BaseUrl, path: &str) -> Result<Url> {
     }
 }
 
-fn fcm(settings: &config::Push, trusted: &[CertificateDer<'static>]) -> Result<Option<FcmClient>> {
+fn fcm(settings: &config::Push, authority: &CustomAuthority) -> Result<Option<FcmClient>> {
     const NAME: &str = "fcm_service_account";
     let path = &settings.fcm_service_account;
     if path.as_os_str().is_empty() {
@@ -74,7 +67,7 @@ fn fcm(settings: &config::Push, trusted: &[CertificateDer<'static>]) -> Result<O
         .map_err(|what| wrong(NAME, format!("{}: {what}", path.display())))?;
     let send = format!("/v1/projects/{}/messages:send", account.project);
     let url = address("fcm_url", &settings.fcm_url, &send)?;
-    let client = client::client(trusted, HttpVersions::Any).map_err(Error::internal)?;
+    let client = client::client(authority, HttpVersions::Any)?;
     Ok(Some(FcmClient::new(client, account, url)))
 }
 
@@ -113,10 +106,7 @@ fn text<'a>(file: &'a Value, name: &str) -> Result<&'a str, String> {
     find_text(file, name).ok_or_else(|| format!("has no {name}"))
 }
 
-fn apns(
-    settings: &config::Push,
-    trusted: &[CertificateDer<'static>],
-) -> Result<Option<ApnsClient>> {
+fn apns(settings: &config::Push, authority: &CustomAuthority) -> Result<Option<ApnsClient>> {
     let others = [
         ("apns_key_id", &settings.apns_key_id),
         ("apns_team_id", &settings.apns_team_id),
@@ -146,7 +136,7 @@ fn apns(
     };
     signer.sign(Timestamp::UNIX_EPOCH).map_err(|_| unusable_apns_key(path))?;
     Ok(Some(ApnsClient {
-        client: client::client(trusted, HttpVersions::Http2).map_err(Error::internal)?,
+        client: client::client(authority, HttpVersions::Http2)?,
         production: address("apns_url", &settings.apns_url, "/3/device")?,
         sandbox: address("apns_sandbox_url", &settings.apns_sandbox_url, "/3/device")?,
         topic: HeaderValue::from_str(&settings.apns_topic).map_err(Error::internal)?,

@@ -35,7 +35,6 @@ pub struct DayRange {
 
 impl DayRange {
     /// Returns the number of days; 0 or less if the last day is before the first day.
-    #[must_use]
     pub fn count(&self) -> i32 {
         let span = self.first.until(self.last);
         span.map_or(0, |span| span.get_days()).saturating_add(1)

@@ -64,7 +64,6 @@ fn row_view(row: &DownloadRow, item_url: ItemUrl<'_>) -> operation::DownloadRow 
 
 impl DownloadStatistics {
     /// Creates the view of the statistic of `days`; `item_url` writes the URL of an item.
-    #[must_use]
     pub fn view(&self, days: &DayRange, item_url: ItemUrl<'_>) -> operation::DownloadStatistics {
         operation::DownloadStatistics {
             by: self.grouping,
@@ -78,7 +77,6 @@ impl DownloadStatistics {
 
     /// Prints the rows as CSV (RFC 4180), with the names of the columns as its first line; `item_url` writes the
     /// URL of an item.
-    #[must_use]
     pub fn csv(&self, item_url: ItemUrl<'_>) -> String {
         let mut text = String::new();
         csv::write_line(&mut text, columns(self.grouping).map(Value::from));

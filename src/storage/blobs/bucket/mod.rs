@@ -65,12 +65,7 @@ pub(super) struct Bucket {
 }
 
 struct BucketInner {
-    objects: Arc<dyn ObjectStore>,
-    /// For requests that are not retried.
-    once: Arc<dyn ObjectStore>,
-    breaker: Arc<CircuitBreaker>,
-    /// The connection settings; `None` for a bucket in memory.
-    settings: Option<BucketSettings>,
+    clients: ObjectClients,
     place: String,
     prefix: Path,
     give_up: Duration,
@@ -110,6 +105,7 @@ pub(super) struct ObjectClients {
     /// For requests that are not retried.
     pub(super) once: Arc<dyn ObjectStore>,
     pub(super) breaker: Arc<CircuitBreaker>,
+    /// The connection settings; `None` for a bucket in memory.
     pub(super) settings: Option<BucketSettings>,
 }
 
@@ -160,7 +156,7 @@ impl Bucket {
             Ok(()) => Ok(bucket),
             // Cached content is served in the meantime, and a probe closes the circuit.
             Err(failure) if policy == StartPolicy::Serve && failure.is_slow() => {
-                bucket.inner.breaker.open_circuit(&failure.message());
+                bucket.inner.clients.breaker.open_circuit(&failure.message());
                 Ok(bucket)
             }
             Err(BucketFailure::Bucket(error)) => Err(settings.setting_error("", &error)),
@@ -173,7 +169,7 @@ impl Bucket {
 
     /// Creates a bucket over any object store.
     pub(super) fn over(
-        objects: ObjectClients,
+        clients: ObjectClients,
         place: String,
         prefix: Path,
         give_up: Duration,
@@ -196,15 +192,11 @@ impl Bucket {
             })
             .time_to_live(BUCKET_OPEN_CACHE_TTL)
             .build();
-        let ObjectClients { all: objects, once, breaker, settings } = objects;
         let empty = prefix.clone().join(EMPTY_PREFIX);
-        let probing = probe_until_closed(Arc::clone(&once), Arc::clone(&breaker), empty, give_up);
-        runtime.spawn(probing);
+        let once = Arc::clone(&clients.once);
+        runtime.spawn(probe_until_closed(once, Arc::clone(&clients.breaker), empty, give_up));
         let inner = BucketInner {
-            objects,
-            once,
-            breaker,
-            settings,
+            clients,
             place,
             prefix,
             give_up,
@@ -215,7 +207,7 @@ impl Bucket {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    pub(super) fn key(&self, folder: &'static str, hash: ContentHash) -> Path {
+    pub(super) fn key(&self, folder: &str, hash: ContentHash) -> Path {
         let name = hash.to_string();
         self.inner.prefix.clone().join(folder).join(&name[..2]).join(&name[2..])
     }
@@ -259,11 +251,11 @@ impl Bucket {
         limit: Duration,
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
     ) -> PendingReply<T> {
-        let Some(refusal) = self.inner.breaker.open_error() else {
+        let Some(refusal) = self.inner.clients.breaker.open_error() else {
             return self.spawn(limit, true, work);
         };
         // An open circuit lets one request through as the probe if the bucket refuses listings anyway.
-        if self.inner.breaker.take_probe() {
+        if self.inner.clients.breaker.take_probe() {
             return self.spawn(limit, false, work);
         }
         let (sender, receiver) = mpsc::sync_channel(1);
@@ -281,7 +273,7 @@ impl Bucket {
     ) -> PendingReply<T> {
         let (sender, receiver) = mpsc::sync_channel(1);
         let runtime = self.inner.runtime.as_ref().expect("it is there until this is dropped");
-        let breaker = Arc::clone(&self.inner.breaker);
+        let breaker = Arc::clone(&self.inner.clients.breaker);
         let began = breaker.now();
         runtime.spawn(async move {
             let finished = tokio::select! {
@@ -309,7 +301,7 @@ impl Bucket {
     }
 
     fn objects(&self) -> Arc<dyn ObjectStore> {
-        Arc::clone(&self.inner.objects)
+        Arc::clone(&self.inner.clients.all)
     }
 
     /// Checks that the bucket answers and permits listing.
@@ -320,7 +312,7 @@ impl Bucket {
 
     /// Writes the state of the circuit to the metrics.
     pub(super) fn report(&self) {
-        self.inner.breaker.report();
+        self.inner.clients.breaker.report();
     }
 
     /// Returns the bucket with its prefix, as messages name it.
@@ -344,7 +336,7 @@ impl Bucket {
         let found = match limit {
             None => self.request(bytes_max, get(self.objects(), key.clone(), 0..bytes_max, None)),
             Some(limit) => {
-                let once = Arc::clone(&self.inner.once);
+                let once = Arc::clone(&self.inner.clients.once);
                 let attempt = get(once, key.clone(), 0..bytes_max, None);
                 // Exceeding this short limit is not a failure of the bucket: other requests wait longer.
                 let attempt = async move {
@@ -372,7 +364,7 @@ impl Bucket {
     }
 
     /// Returns whether a folder contains no object.
-    pub(super) fn is_empty(&self, folder: &'static str) -> Result<bool, StoreError> {
+    pub(super) fn is_empty(&self, folder: &str) -> Result<bool, StoreError> {
         let key = self.inner.prefix.clone().join(folder);
         let objects = self.objects();
         let prefix = key.clone();
@@ -392,11 +384,7 @@ impl Bucket {
 
     fn unavailable(&self, key: &Path, failure: BucketFailure) -> StoreError {
         let place = format!("{}/{key}", self.inner.place);
-        let cause = match failure {
-            BucketFailure::TimedOut(cause) => cause,
-            BucketFailure::Bucket(error) => io::Error::other(s3::describe(&error)),
-        };
-        StoreError::Unavailable { place, cause }
+        StoreError::Unavailable { place, cause: failure.into() }
     }
 
     /// Writes a small object, reads it and removes it.
@@ -425,7 +413,7 @@ impl Bucket {
     /// Maps the failure of a step of [`Bucket::check_writable`] to an error.
     fn access_error(&self, what: &'static str) -> impl Fn(BucketFailure) -> StoreError {
         let place = self.inner.place.clone();
-        let settings = self.inner.settings.clone();
+        let settings = self.inner.clients.settings.clone();
         move |failure| match (failure, &settings) {
             (BucketFailure::Bucket(error), Some(settings)) if !s3::is_slow(&error) => {
                 settings.setting_error(what, &error)
@@ -450,7 +438,6 @@ impl Bucket {
             // The cached head may be the cause: it may have the tag of a replaced object.
             bucket.inner.heads.invalidate(&key);
             let cause = match failure {
-                BucketFailure::TimedOut(cause) => cause,
                 // The cause is a wrong setting, so no blob may be reported as missing.
                 BucketFailure::Bucket(error) if s3::is_without_bucket(&error) => {
                     io::Error::new(io::ErrorKind::NotFound, s3::describe(&error))
@@ -461,7 +448,9 @@ impl Bucket {
                 BucketFailure::Bucket(error) if s3::is_replaced(&error) => {
                     io::Error::other("it was replaced while it was read")
                 }
-                BucketFailure::Bucket(error) => io::Error::other(s3::describe(&error)),
+                failure @ (BucketFailure::TimedOut(_) | BucketFailure::Bucket(_)) => {
+                    failure.into()
+                }
             };
             StoreError::Unavailable { place: place.clone(), cause }
         }
@@ -581,15 +570,12 @@ impl Bucket {
     }
 
     /// Lists the hashes that have an object in `folder`, sorted.
-    pub(super) fn list(&self, folder: &'static str) -> Result<Vec<ContentHash>, StoreError> {
+    pub(super) fn list(&self, folder: &str) -> Result<Vec<ContentHash>, StoreError> {
         Ok(self.sizes(folder)?.into_iter().map(|(hash, _)| hash).collect())
     }
 
     /// Lists the hashes that have an object in `folder` with the length of each in bytes, sorted.
-    pub(super) fn sizes(
-        &self,
-        folder: &'static str,
-    ) -> Result<Vec<(ContentHash, u64)>, StoreError> {
+    pub(super) fn sizes(&self, folder: &str) -> Result<Vec<(ContentHash, u64)>, StoreError> {
         let objects = self.objects();
         let within = self.inner.prefix.clone().join(folder);
         let key = within.clone();
@@ -621,6 +607,15 @@ impl BucketFailure {
         match self {
             Self::TimedOut(cause) => cause.to_string(),
             Self::Bucket(error) => s3::describe(error),
+        }
+    }
+}
+
+impl From<BucketFailure> for io::Error {
+    fn from(failure: BucketFailure) -> Self {
+        match failure {
+            BucketFailure::TimedOut(cause) => cause,
+            BucketFailure::Bucket(error) => Self::other(s3::describe(&error)),
         }
     }
 }

@@ -128,6 +128,19 @@ impl Bucket {
         Ok(Arc::new(ObjectHead { etag: facts.e_tag, length: facts.size, stamp, start }))
     }
 
+    /// Writes an object with these bytes. Replaces an existing one.
+    pub(in crate::storage::blobs) fn write(
+        &self,
+        key: &Path,
+        hash: ContentHash,
+        bytes: &[u8],
+    ) -> Result<(), StoreError> {
+        let sent = self.send(key, hash, bytes.len() as u64, None, &mut |range| {
+            Some(Bytes::copy_from_slice(&bytes[index(range.start)..index(range.end)]))
+        });
+        sent.map(drop)
+    }
+
     /// Reads a whole object of at most `bytes_max` bytes; `None` if it does not exist or is longer.
     pub(in crate::storage::blobs) fn read(
         &self,
