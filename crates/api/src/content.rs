@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::civil::Date;
 use model::MediaType;
 use model::item::{DocumentLayout, PubStatus};
+use query::limits::FILTER_SIDE_PX_MAX;
 use query::{Facet, FilterField};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -396,69 +397,66 @@ fn searched_statuses(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": { "type": "string", "enum": words } })
 }
 
-/// A parameter for each field. Which texts are values, and how many there may be, only their parser says.
+/// A parameter for each field. A value may be excluded and padded with spaces, so the reader leaves all of them to their parser.
 fn filters(_: &mut SchemaGenerator) -> Schema {
     let mut properties = Map::new();
     for field in FilterField::all() {
+        let (description, element) = describe_filter(field);
         let values = json!({
             "type": "array",
-            "items": { "type": "string", "examples": [example(field)] },
-            "description": description(field),
-            property::REPEATED: true,
+            "items": { "type": "string" },
+            "description": description,
+            property::REPEATED: element,
         });
         properties.insert(field.as_str().to_owned(), values);
     }
     json_schema!({ "type": "object", "properties": properties })
 }
 
-fn description(field: FilterField) -> &'static str {
+/// Returns the description of a filter and the schema of its values.
+fn describe_filter(field: FilterField) -> (&'static str, Value) {
     match field {
-        FilterField::Facet(Facet::SubjectCode) => "Only items with this subject, by its code.",
-        FilterField::Facet(Facet::ProductCode) => {
-            "Only items with this product; `p` does the same with lists."
+        FilterField::Facet(facet) => {
+            let (description, example) = describe_facet(facet);
+            (description, json!({ "type": "string", "examples": [example] }))
         }
-        FilterField::Facet(Facet::PlaceName) => "Only items with this place.",
-        FilterField::Facet(Facet::PersonName) => "Only items about this person.",
-        FilterField::Facet(Facet::CopyrightHolder) => "Only items of this copyright holder.",
-        FilterField::Facet(Facet::DigitalSourceType) => {
-            "Only pictures made in this way, by the code of the IPTC's vocabulary, such as `trainedAlgorithmicMedia`."
-        }
-        FilterField::Facet(Facet::SubjectName) => "Only items with this subject, by its name.",
-        FilterField::Facet(Facet::Byline) => "Only items with this byline.",
-        FilterField::Facet(Facet::Orientation) => {
-            "Only pictures of this shape: `landscape`, `portrait`, `square` (the sides differ by 5 % at most) or \
-             `panorama` (a landscape at least twice as wide as high)."
-        }
-        FilterField::Facet(Facet::Colour) => {
-            "Only pictures with colours (`colour`), or in shades of grey (`monochrome`)."
-        }
-        FilterField::Facet(Facet::MediaType) => {
-            "Only items of this media type, where the path has `_all`."
-        }
-        FilterField::MinPx => {
-            "Only pictures whose longer side has at least this number of pixels."
-        }
-        FilterField::Terms => {
-            "Only items with special terms of use (`special`), or without (`none`)."
-        }
+        FilterField::MinPx => (
+            "Only pictures whose longer side has at least this number of pixels.",
+            json!({ "type": "integer", "minimum": 1, "maximum": FILTER_SIDE_PX_MAX, "examples": [2000] }),
+        ),
+        FilterField::Terms => (
+            "Only items with special terms of use (`special`), or without (`none`).",
+            json!({ "type": "string", "enum": field.choices(), "examples": ["special"] }),
+        ),
     }
 }
 
-fn example(field: FilterField) -> &'static str {
-    match field {
-        FilterField::Facet(Facet::SubjectCode) => "17000000",
-        FilterField::Facet(Facet::ProductCode) => "FOTO",
-        FilterField::Facet(Facet::PlaceName) => "Bergen",
-        FilterField::Facet(Facet::PersonName) => "Erik Berg",
-        FilterField::Facet(Facet::CopyrightHolder) => "TT",
-        FilterField::Facet(Facet::DigitalSourceType) => "digitalArt",
-        FilterField::Facet(Facet::SubjectName) => "Weather",
-        FilterField::Facet(Facet::Byline) => "Anna Berg",
-        FilterField::Facet(Facet::Orientation) => "landscape",
-        FilterField::Facet(Facet::Colour) => "monochrome",
-        FilterField::Facet(Facet::MediaType) => "image",
-        FilterField::MinPx => "2000",
-        FilterField::Terms => "special",
+/// Returns the description of the filter by a facet, and an example of a value.
+fn describe_facet(facet: Facet) -> (&'static str, &'static str) {
+    match facet {
+        Facet::SubjectCode => ("Only items with this subject, by its code.", "17000000"),
+        Facet::ProductCode => {
+            ("Only items with this product; `p` does the same with lists.", "FOTO")
+        }
+        Facet::PlaceName => ("Only items with this place.", "Bergen"),
+        Facet::PersonName => ("Only items about this person.", "Erik Berg"),
+        Facet::CopyrightHolder => ("Only items of this copyright holder.", "TT"),
+        Facet::DigitalSourceType => (
+            "Only pictures made in this way, by the code of the IPTC's vocabulary, such as `trainedAlgorithmicMedia`.",
+            "digitalArt",
+        ),
+        Facet::SubjectName => ("Only items with this subject, by its name.", "Weather"),
+        Facet::Byline => ("Only items with this byline.", "Anna Berg"),
+        Facet::Orientation => (
+            "Only pictures of this shape: `landscape`, `portrait`, `square` (the sides differ by 5 % at most) or \
+             `panorama` (a landscape at least twice as wide as high).",
+            "landscape",
+        ),
+        Facet::Colour => (
+            "Only pictures with colours (`colour`), or in shades of grey (`monochrome`).",
+            "monochrome",
+        ),
+        Facet::MediaType => ("Only items of this media type, where the path has `_all`.", "image"),
     }
 }
 

@@ -395,6 +395,26 @@ fn ok_lists_are_split_unless_they_are_repeated() {
 }
 
 #[test]
+fn filters_with_a_range_or_words_show_them_and_leave_the_check_to_their_parser() {
+    let mut document = Document::new();
+    document.describe::<SearchItems>();
+    let parts = document.finish();
+    let search = &parts.paths[SearchItems::PATH]["get"];
+    let find = |name: &str| {
+        let parameters = search["parameters"].as_array().unwrap();
+        parameters.iter().find(|parameter| parameter["name"] == name).unwrap()
+    };
+    let size = &find("minpx")["schema"];
+    assert_eq!((&size["type"], &size["items"]["type"]), (&json!("array"), &json!("integer")));
+    let range = (&size["items"]["minimum"], &size["items"]["maximum"]);
+    assert_eq!(range, (&json!(1), &json!(1_000_000)));
+    assert_eq!(find("terms")["schema"]["items"]["enum"], json!(["special", "none"]));
+    let found = searched("image", "minpx=0&terms=some&minpx=big");
+    assert_eq!(found.faults, []);
+    assert_eq!(found.parameters.unwrap().filters["minpx"], ["0", "big"]);
+}
+
+#[test]
 fn err_a_wrong_parameter_counts_as_absent_and_others_are_read() {
     let query = "sort=up&facets=x,place.name,y&p=A,-&agr=1,x&q=a&s=10001&tr=hour&tre=2026-02-30";
     let found = searched("images", query);
