@@ -13,7 +13,7 @@ use crate::orders::{
 };
 use crate::organization::{PhoneNumberUpdate, UserRightsUpdate, UserUpdate};
 use crate::property::{is_email, is_phone_number, is_uri};
-use crate::uploads::UploadPublish;
+use crate::uploads::{TemplateBody, UploadPublish};
 use crate::user::{KeyCreate, LoadProfileProperties, Profile, RegisterDevice};
 use crate::{
     DecodedParameter, Document, Endpoint, Fault, JsonBody, JsonReader, PartialRequest,
@@ -521,6 +521,25 @@ fn a_property_that_may_be_absent_need_not_accept_null() {
         place("type", "document"),
     ];
     assert_eq!(found, expected);
+}
+
+#[test]
+fn err_a_template_names_all_problems_at_once() {
+    let check = |body: Value, expected: &[(&'static str, &str)]| {
+        let body = body.to_string();
+        let found = TemplateBody::read(&JsonReader::default(), body.as_bytes()).map_err(short);
+        let expected = expected.iter().map(|(rule, path)| (*rule, "body", (*path).to_owned()));
+        assert_eq!(found.unwrap_err(), expected.collect::<Vec<_>>(), "{body}");
+    };
+    let unknown = json!({ "mood": "calm" });
+    let both = [("minimum", "name"), ("additionalProperties", "fields.mood")];
+    check(json!({ "name": " ", "fields": unknown }), &both);
+    let all = [("type", "shared"), ("minimum", "name"), ("additionalProperties", "fields.mood")];
+    check(json!({ "name": " ", "shared": 1, "fields": unknown }), &all);
+    let fields = json!({ "headline": { "apply": "guess", "value": "x" } });
+    check(json!({ "name": "a", "fields": fields }), &[("enum", "fields.headline")]);
+    let wrong = [("required", "name"), ("additionalProperties", "fields.mood")];
+    check(json!({ "fields": unknown }), &wrong);
 }
 
 #[test]

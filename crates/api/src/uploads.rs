@@ -2,6 +2,7 @@
 
 use http::HeaderMap;
 use jiff::Timestamp;
+use model::item::MetadataEdits;
 use model::{ItemId, MediaType};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -10,9 +11,10 @@ use uuid::Uuid;
 
 use crate::access::{Access, KnownCaller, UnknownCaller};
 use crate::answer::{Answer, File, FileKind, Json, NoContent, Tagged, describe_json};
-use crate::body::{JsonBody, NoBody, RawBody, RawBodyKind};
+use crate::body::{JsonBody, JsonReader, NoBody, RawBody, RawBodyKind, RequestBody, parse_json};
 use crate::endpoint;
 use crate::endpoint::{RequestHeader, Section};
+use crate::fault::{Fault, Location};
 use crate::ingest::{EDIT_BYTES_MAX, PublishedItem, sent_document};
 use crate::property;
 
@@ -66,9 +68,9 @@ endpoint!(DescribeUpload: GET "/ingest/v1/uploads/{id}/document", "getUploadDocu
 endpoint!(PreviewUpload: GET "/ingest/v1/uploads/{id}/preview", "getUploadPreview", KnownCaller, NoBody => File<UploadPreview>, NotFound, Conflict, TooLarge);
 endpoint!(PublishUpload: POST "/ingest/v1/uploads/{id}/publish", "publishUpload", KnownCaller, JsonBody<UploadPublish, EDIT_BYTES_MAX> => PublishedItem, NotFound, Conflict, Stale);
 endpoint!(ListTemplates: GET "/ingest/v1/templates", "getTemplates", KnownCaller, NoBody => Json<Vec<MetadataTemplate>>);
-endpoint!(CreateTemplate: POST "/ingest/v1/templates", "createTemplate", KnownCaller, JsonBody<MetadataTemplateSent, EDIT_BYTES_MAX> => TemplateCreated, Conflict);
+endpoint!(CreateTemplate: POST "/ingest/v1/templates", "createTemplate", KnownCaller, TemplateBody => TemplateCreated, Conflict);
 endpoint!(LoadTemplate: GET "/ingest/v1/templates/{id}", "getTemplate", KnownCaller, NoBody => Tagged<MetadataTemplate>, NotFound);
-endpoint!(UpdateTemplate: PUT "/ingest/v1/templates/{id}", "updateTemplate", KnownCaller, JsonBody<MetadataTemplateSent, EDIT_BYTES_MAX> => Tagged<MetadataTemplate>, [TEMPLATE_VERSION], NotFound, Conflict, Stale);
+endpoint!(UpdateTemplate: PUT "/ingest/v1/templates/{id}", "updateTemplate", KnownCaller, TemplateBody => Tagged<MetadataTemplate>, [TEMPLATE_VERSION], NotFound, Conflict, Stale);
 endpoint!(RemoveTemplate: DELETE "/ingest/v1/templates/{id}", "removeTemplate", KnownCaller, NoBody => File<TemplateRemoval>, [TEMPLATE_VERSION], NotFound, Stale);
 
 /// The caller's uploads.
@@ -426,6 +428,43 @@ pub struct MetadataTemplateSent {
     #[schemars(with = "bool")]
     pub shared: Option<bool>,
     pub fields: MetadataFields,
+}
+
+/// A metadata template, whose name and fields have rules beyond their schema.
+#[derive(Clone, Copy, Debug)]
+pub struct TemplateBody;
+
+impl RequestBody for TemplateBody {
+    const BYTES_MAX: usize = EDIT_BYTES_MAX;
+
+    type Content = MetadataTemplateSent;
+    type Reader = JsonReader<MetadataTemplateSent>;
+
+    fn read(reader: &Self::Reader, body: &[u8]) -> Result<Self::Content, Vec<Fault>> {
+        let body = parse_json(body)?;
+        let further = template_faults(&body);
+        reader.read(body, further)
+    }
+
+    fn describe(generator: &mut SchemaGenerator) -> Option<Value> {
+        JsonBody::<MetadataTemplateSent>::describe(generator)
+    }
+}
+
+/// Finds a name of spaces, and the first change of a field that is not understood.
+fn template_faults(body: &Value) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    if body["name"].as_str().is_some_and(|name| name.trim().is_empty()) {
+        faults.push(Fault::new("minimum", Location::Body, "name", "name is empty"));
+    }
+    if let Some(fields) = body["fields"].as_object()
+        && let Err(error) = MetadataEdits::parse(fields)
+    {
+        let path = format!("fields.{}", error.field);
+        let message = format!("{path} {}", error.message);
+        faults.push(Fault::new(error.rule, Location::Body, path, message));
+    }
+    faults
 }
 
 /// The template.
