@@ -62,6 +62,12 @@ impl RequestHeader {
     /// The ranges of a file.
     pub const RANGE: Self = Self::optional("Range", "The requested ranges (RFC 9110 §14).");
 
+    /// The id of the request.
+    pub const REQUEST_ID: Self = Self::optional(
+        "X-Request-Id",
+        "The id of the request in the answer and the log: up to 64 letters, digits, `-`, `_` and `.`.",
+    );
+
     const fn optional(name: &'static str, description: &'static str) -> Self {
         Self { name, description, required: false, integer_from: None }
     }

@@ -28,7 +28,7 @@ const SECTION: Section = Section {
 };
 
 // The caller of `PutItem` is authenticated by its handler, which reads the body of a refused request.
-endpoint!(PutItem: PUT "/ingest/v1/{mediaType}/{id}", "putItem", UnknownCaller: Access::ROLES, RawBody<ItemFiles> => PublishedItem, NotFound);
+endpoint!(PutItem: PUT "/ingest/v1/{mediaType}/{id}", "putItem", UnknownCaller: Access::ROLES, RawBody<ItemFiles> => PublishedItem, [RequestHeader::REQUEST_ID], NotFound);
 endpoint!(LoadStoredItem: GET "/ingest/v1/{mediaType}/{id}", "getStoredItem", KnownCaller, NoBody => StoredItem, NotFound);
 endpoint!(ChangeItem: PATCH "/ingest/v1/{mediaType}/{id}", "changeItem", KnownCaller, MergePatch => StoredItem, [RequestHeader::IF_MATCH], NotFound, Stale);
 endpoint!(WithdrawItem: DELETE "/ingest/v1/{mediaType}/{id}", "withdrawItem", KnownCaller, NoBody => File<Withdrawal>, NotFound);
@@ -210,11 +210,14 @@ impl RequestBody for MergePatch {
 
     fn describe(generator: &mut SchemaGenerator) -> Option<Value> {
         let schema = generator.subschema_for::<Map<String, Value>>();
+        let mut patch = schema.clone();
+        // Generated clients name a class after each of the bodies, and choose the media type by the class.
+        patch.insert("title".to_owned(), "MergePatch".into());
         Some(json!({
             "required": true,
             "description": "The merge patch.",
             "content": {
-                "application/merge-patch+json": { "schema": schema },
+                "application/merge-patch+json": { "schema": patch },
                 "application/json": {
                     "schema": schema,
                     "example": { "headline": "A better headline" },
