@@ -29,95 +29,81 @@ const SECTION: Section = Section {
     description: "Named, ordered lists of items that users can share and download.",
 };
 
-endpoint!(ListCollections: GET "/collection/v1/collection", "getCollections", KnownCaller, NoBody => Json<Vec<ListedCollection>>);
-endpoint!(CreateCollection: POST "/collection/v1/collection", "addCollection", KnownCaller, JsonBody<CollectionBody, COLLECTION_BODY_BYTES_MAX> => Json<Collection>, Conflict);
-endpoint!(LoadCollection: GET "/collection/v1/collection/{id}", "getCollection", KnownCaller, NoBody => Json<CollectionWithItems>, NoCollection);
-endpoint!(UpdateCollection: PUT "/collection/v1/collection/{id}", "updateCollection", KnownCaller, JsonBody<CollectionChange, COLLECTION_BODY_BYTES_MAX> => Json<Collection>, NoCollection);
-endpoint!(DeleteCollection: DELETE "/collection/v1/collection/{id}", "removeCollection", KnownCaller, NoBody => Done, NoCollection);
-endpoint!(AddCollectionItems: POST "/collection/v1/collection/{id}/items", "addCollectionItems", KnownCaller, JsonBody<CollectionItems, COLLECTION_BODY_BYTES_MAX> => Done, NoCollection, Conflict);
-endpoint!(RemoveCollectionItems: DELETE "/collection/v1/collection/{id}/items", "removeCollectionItems", KnownCaller, JsonBody<CollectionItems, COLLECTION_BODY_BYTES_MAX> => Done, NoCollection);
-endpoint!(LoadCollectionZip: GET "/collection/v1/collection/{id}/zip", "getCollectionZip", KnownCaller, NoBody => CollectionZip, [RequestHeader::IF_NONE_MATCH, RequestHeader::IF_MATCH_ANY, RequestHeader::RANGE], NoCollection);
-
-/// The caller's collections.
-///
-/// Oldest first.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct ListCollections {
-    /// `bare` leaves out `content` and `removedContent`.
-    #[serde(with = "property::word")]
-    #[schemars(schema_with = "property::words::<DocumentLayout>")]
-    pub layout: DocumentLayout,
-}
-
-/// Create a collection.
-///
-/// A new collection is empty.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct CreateCollection {}
-
-/// A collection with its items.
-///
-/// A public collection can be read by every caller who knows its id. `items` holds the documents of `content` that the
-/// caller may see.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadCollection {
-    /// The collection's id.
-    pub id: String,
-}
-
-/// Rename, share or reorder a collection.
-///
-/// Omitted properties keep their value; `name` may be omitted if `content` is given. `content` sets the order of the
-/// items: listed items come first, the others follow in their previous order. It never adds or removes items.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct UpdateCollection {
-    /// The collection's id.
-    pub id: String,
-}
-
-/// Delete a collection.
-///
-/// The items stay in the archive.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct DeleteCollection {
-    /// The collection's id.
-    pub id: String,
-}
-
-/// Add items.
-///
-/// Items are appended in the order of the body; an item already in the collection keeps its position. Items that do not
-/// exist or that the caller may not see are skipped.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct AddCollectionItems {
-    /// The collection's id.
-    pub id: String,
-}
-
-/// Remove items.
-///
-/// Items that are not in the collection are ignored.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct RemoveCollectionItems {
-    /// The collection's id.
-    pub id: String,
-}
-
-/// Download a collection as a zip.
-///
-/// A zip with the files of every item that an agreement of the caller covers. Each item counts as a purchase, as when
-/// its own zip is downloaded. Items that cannot be delivered are left out and no order is placed for them;
-/// `left-out.txt` lists them with the reason.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadCollectionZip {
-    /// The collection's id.
-    pub id: String,
-    /// The id of the agreement to buy under.
-    pub agr: Option<i64>,
-    /// Prefix file names with the item's position in the collection, such as `01_`.
+endpoint! {
+    /// The caller's collections.
+    ///
+    /// Oldest first.
+    #[derive(Default)]
     #[serde(default)]
-    pub numbered: bool,
+    ListCollections: GET "/collection/v1/collection", "getCollections", KnownCaller, NoBody => Json<Vec<ListedCollection>> {
+        /// `bare` leaves out `content` and `removedContent`.
+        #[serde(with = "property::word")]
+        #[schemars(schema_with = "property::words::<DocumentLayout>")]
+        pub layout: DocumentLayout,
+    }
+
+    /// Create a collection.
+    ///
+    /// A new collection is empty.
+    CreateCollection: POST "/collection/v1/collection", "addCollection", KnownCaller, JsonBody<CollectionBody, COLLECTION_BODY_BYTES_MAX> => Json<Collection>, Conflict {}
+
+    /// A collection with its items.
+    ///
+    /// A public collection can be read by every caller who knows its id. `items` holds the documents of `content` that the
+    /// caller may see.
+    LoadCollection: GET "/collection/v1/collection/{id}", "getCollection", KnownCaller, NoBody => Json<CollectionWithItems>, NoCollection {
+        /// The collection's id.
+        pub id: String,
+    }
+
+    /// Rename, share or reorder a collection.
+    ///
+    /// Omitted properties keep their value; `name` may be omitted if `content` is given. `content` sets the order of the
+    /// items: listed items come first, the others follow in their previous order. It never adds or removes items.
+    UpdateCollection: PUT "/collection/v1/collection/{id}", "updateCollection", KnownCaller, JsonBody<CollectionChange, COLLECTION_BODY_BYTES_MAX> => Json<Collection>, NoCollection {
+        /// The collection's id.
+        pub id: String,
+    }
+
+    /// Delete a collection.
+    ///
+    /// The items stay in the archive.
+    DeleteCollection: DELETE "/collection/v1/collection/{id}", "removeCollection", KnownCaller, NoBody => Done, NoCollection {
+        /// The collection's id.
+        pub id: String,
+    }
+
+    /// Add items.
+    ///
+    /// Items are appended in the order of the body; an item already in the collection keeps its position. Items that do not
+    /// exist or that the caller may not see are skipped.
+    AddCollectionItems: POST "/collection/v1/collection/{id}/items", "addCollectionItems", KnownCaller, JsonBody<CollectionItems, COLLECTION_BODY_BYTES_MAX> => Done, NoCollection, Conflict {
+        /// The collection's id.
+        pub id: String,
+    }
+
+    /// Remove items.
+    ///
+    /// Items that are not in the collection are ignored.
+    RemoveCollectionItems: DELETE "/collection/v1/collection/{id}/items", "removeCollectionItems", KnownCaller, JsonBody<CollectionItems, COLLECTION_BODY_BYTES_MAX> => Done, NoCollection {
+        /// The collection's id.
+        pub id: String,
+    }
+
+    /// Download a collection as a zip.
+    ///
+    /// A zip with the files of every item that an agreement of the caller covers. Each item counts as a purchase, as when
+    /// its own zip is downloaded. Items that cannot be delivered are left out and no order is placed for them;
+    /// `left-out.txt` lists them with the reason.
+    LoadCollectionZip: GET "/collection/v1/collection/{id}/zip", "getCollectionZip", KnownCaller, NoBody => CollectionZip, [RequestHeader::IF_NONE_MATCH, RequestHeader::IF_MATCH_ANY, RequestHeader::RANGE], NoCollection {
+        /// The collection's id.
+        pub id: String,
+        /// The id of the agreement to buy under.
+        pub agr: Option<i64>,
+        /// Prefix file names with the item's position in the collection, such as `01_`.
+        #[serde(default)]
+        pub numbered: bool,
+    }
 }
 
 /// A collection in the list of the caller's collections.

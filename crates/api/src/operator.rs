@@ -16,39 +16,30 @@ const SECTION: Section = Section {
     description: "For the operator's tools; keep them inside your network.",
 };
 
-endpoint!(CheckLiveness: GET "/health/live", "getLiveness", UnknownCaller, NoBody => HealthCheck);
-endpoint!(CheckReadiness: GET "/health/ready", "getReadiness", UnknownCaller, NoBody => HealthCheck);
-endpoint!(CheckServing: GET "/health/serving", "getServing", UnknownCaller, NoBody => HealthCheck);
-endpoint!(CheckSearch: GET "/health/search", "getSearchReadiness", UnknownCaller, NoBody => HealthCheck);
-endpoint!(LoadMetrics: GET "/metrics", "getMetrics", UnknownCaller, NoBody => File<MetricsText>);
-endpoint!(LoadOpenApi: GET "/openapi.json", "getOpenApi", UnknownCaller, NoBody => OpenApiDocument, [RequestHeader::IF_NONE_MATCH, RequestHeader::IF_MATCH_ANY]);
+endpoint! {
+    /// Liveness.
+    ///
+    /// Restart the process if this fails. The status is `live`.
+    CheckLiveness: GET "/health/live", "getLiveness", UnknownCaller, NoBody => HealthCheck {}
 
-/// Liveness.
-///
-/// Restart the process if this fails. The status is `live`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct CheckLiveness {}
+    /// Readiness.
+    ///
+    /// Not ready while the service is stopping, its database cannot be read, or it has a fault that another node does not
+    /// have: of database, search index, store of originals or disk. The status is `ready` or `not ready`.
+    CheckReadiness: GET "/health/ready", "getReadiness", UnknownCaller, NoBody => HealthCheck {}
 
-/// Readiness.
-///
-/// Not ready while the service is stopping, its database cannot be read, or it has a fault that another node does not
-/// have: of database, search index, store of originals or disk. The status is `ready` or `not ready`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct CheckReadiness {}
+    /// Readiness for media requests.
+    ///
+    /// Not ready while the service is stopping. Cached files are served without a database. The status is `serving` or `not
+    /// serving`.
+    CheckServing: GET "/health/serving", "getServing", UnknownCaller, NoBody => HealthCheck {}
 
-/// Readiness for media requests.
-///
-/// Not ready while the service is stopping. Cached files are served without a database. The status is `serving` or `not
-/// serving`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct CheckServing {}
-
-/// Readiness for searches.
-///
-/// Not ready while the search index is being built, the database cannot be used or the service is stopping, or on a
-/// node that does not search: the status is `ready`, `building`, `database`, `draining` or `disabled`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct CheckSearch {}
+    /// Readiness for searches.
+    ///
+    /// Not ready while the search index is being built, the database cannot be used or the service is stopping, or on a
+    /// node that does not search: the status is `ready`, `building`, `database`, `draining` or `disabled`.
+    CheckSearch: GET "/health/search", "getSearchReadiness", UnknownCaller, NoBody => HealthCheck {}
+}
 
 /// The health of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -137,11 +128,12 @@ impl Answer for HealthCheck {
     }
 }
 
-/// Metrics.
-///
-/// In the text format of Prometheus.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadMetrics {}
+endpoint! {
+    /// Metrics.
+    ///
+    /// In the text format of Prometheus.
+    LoadMetrics: GET "/metrics", "getMetrics", UnknownCaller, NoBody => File<MetricsText> {}
+}
 
 /// The text format of Prometheus.
 #[derive(Clone, Copy, Debug)]
@@ -153,11 +145,12 @@ impl FileKind for MetricsText {
     const IS_BINARY: bool = false;
 }
 
-/// OpenAPI document.
-///
-/// OpenAPI 3.1. A page made from it is at `/docs`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadOpenApi {}
+endpoint! {
+    /// OpenAPI document.
+    ///
+    /// OpenAPI 3.1. A page made from it is at `/docs`.
+    LoadOpenApi: GET "/openapi.json", "getOpenApi", UnknownCaller, NoBody => OpenApiDocument, [RequestHeader::IF_NONE_MATCH, RequestHeader::IF_MATCH_ANY] {}
+}
 
 /// The document, with the answers to conditional requests.
 #[derive(Clone, Copy, Debug)]

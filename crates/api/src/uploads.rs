@@ -58,141 +58,116 @@ const UPLOAD_CHECKSUM: RequestHeader = RequestHeader {
 const TEMPLATE_VERSION: RequestHeader =
     RequestHeader { required: false, ..RequestHeader::IF_MATCH };
 
-// The handlers of the protocol authenticate callers themselves: every answer has its version, refusals too.
-endpoint!(ListUploads: GET "/ingest/v1/uploads", "getUploads", KnownCaller, NoBody => Json<Vec<Upload>>);
-endpoint!(CreateUpload: POST "/ingest/v1/uploads", "createUpload", UnknownCaller: Access::ROLES, NoBody => UploadCreated, [UPLOAD_LENGTH, UPLOAD_METADATA], Stale, TooLarge);
-endpoint!(LoadUpload: GET "/ingest/v1/uploads/{id}", "getUpload", UnknownCaller: Access::ROLES, NoBody => UploadProgress, NotFound, Stale);
-endpoint!(AppendToUpload: PATCH "/ingest/v1/uploads/{id}", "appendToUpload", UnknownCaller: Access::ROLES, RawBody<UploadBytes> => BytesStored, [UPLOAD_OFFSET, UPLOAD_CHECKSUM], NotFound, Conflict, Stale);
-endpoint!(DiscardUpload: DELETE "/ingest/v1/uploads/{id}", "discardUpload", UnknownCaller: Access::ROLES, NoBody => NoContent, NotFound, Stale);
-endpoint!(DescribeUpload: GET "/ingest/v1/uploads/{id}/document", "getUploadDocument", KnownCaller, NoBody => Json<UploadDescription>, NotFound, Conflict, TooLarge);
-endpoint!(PreviewUpload: GET "/ingest/v1/uploads/{id}/preview", "getUploadPreview", KnownCaller, NoBody => File<UploadPreview>, NotFound, Conflict, TooLarge);
-endpoint!(PublishUpload: POST "/ingest/v1/uploads/{id}/publish", "publishUpload", KnownCaller, JsonBody<UploadPublish, EDIT_BYTES_MAX> => PublishedItem, NotFound, Conflict, Stale);
-endpoint!(ListTemplates: GET "/ingest/v1/templates", "getTemplates", KnownCaller, NoBody => Json<Vec<MetadataTemplate>>);
-endpoint!(CreateTemplate: POST "/ingest/v1/templates", "createTemplate", KnownCaller, TemplateBody => TemplateCreated, Conflict);
-endpoint!(LoadTemplate: GET "/ingest/v1/templates/{id}", "getTemplate", KnownCaller, NoBody => Tagged<MetadataTemplate>, NotFound);
-endpoint!(UpdateTemplate: PUT "/ingest/v1/templates/{id}", "updateTemplate", KnownCaller, TemplateBody => Tagged<MetadataTemplate>, [TEMPLATE_VERSION], NotFound, Conflict, Stale);
-endpoint!(RemoveTemplate: DELETE "/ingest/v1/templates/{id}", "removeTemplate", KnownCaller, NoBody => File<TemplateRemoval>, [TEMPLATE_VERSION], NotFound, Stale);
+endpoint! {
+    /// The caller's uploads.
+    ///
+    /// Uploads that are not published yet and have not expired, oldest first.
+    ListUploads: GET "/ingest/v1/uploads", "getUploads", KnownCaller, NoBody => Json<Vec<Upload>> {}
 
-/// The caller's uploads.
-///
-/// Uploads that are not published yet and have not expired, oldest first.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ListUploads {}
+    /// Declare an upload.
+    ///
+    /// Declares the length and the name of a file: a photograph (`.jpg`, `.jpeg`), a graphic (`.pdf`, `.eps`) or a video
+    /// (`.mp4`). An upload that receives nothing expires. `upload_quota` means that the caller has too many unpublished
+    /// uploads, or that they take too much space.
+    // The handlers of the protocol authenticate callers themselves: every answer has its version, refusals too.
+    CreateUpload: POST "/ingest/v1/uploads", "createUpload", UnknownCaller: Access::ROLES, NoBody => UploadCreated, [UPLOAD_LENGTH, UPLOAD_METADATA], Stale, TooLarge {}
 
-/// Declare an upload.
-///
-/// Declares the length and the name of a file: a photograph (`.jpg`, `.jpeg`), a graphic (`.pdf`, `.eps`) or a video
-/// (`.mp4`). An upload that receives nothing expires. `upload_quota` means that the caller has too many unpublished
-/// uploads, or that they take too much space.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct CreateUpload {}
+    /// Progress of an upload.
+    ///
+    /// How many bytes were received. `HEAD` gives the headers alone, as the protocol asks for it.
+    LoadUpload: GET "/ingest/v1/uploads/{id}", "getUpload", UnknownCaller: Access::ROLES, NoBody => UploadProgress, NotFound, Stale {
+        /// The id of the upload.
+        #[schemars(with = "Uuid")]
+        pub id: String,
+    }
 
-/// Progress of an upload.
-///
-/// How many bytes were received. `HEAD` gives the headers alone, as the protocol asks for it.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadUpload {
-    /// The id of the upload.
-    #[schemars(with = "Uuid")]
-    pub id: String,
-}
+    /// Send bytes of an upload.
+    ///
+    /// Appends bytes at the offset that was reached. What arrives before a connection breaks off is stored, unless
+    /// `Upload-Checksum` covers the body. `upload_offset` means that the offset is another one.
+    AppendToUpload: PATCH "/ingest/v1/uploads/{id}", "appendToUpload", UnknownCaller: Access::ROLES, RawBody<UploadBytes> => BytesStored, [UPLOAD_OFFSET, UPLOAD_CHECKSUM], NotFound, Conflict, Stale {
+        /// The id of the upload.
+        #[schemars(with = "Uuid")]
+        pub id: String,
+    }
 
-/// Send bytes of an upload.
-///
-/// Appends bytes at the offset that was reached. What arrives before a connection breaks off is stored, unless
-/// `Upload-Checksum` covers the body. `upload_offset` means that the offset is another one.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct AppendToUpload {
-    /// The id of the upload.
-    #[schemars(with = "Uuid")]
-    pub id: String,
-}
+    /// Discard an upload.
+    ///
+    /// Removes the upload with its bytes.
+    DiscardUpload: DELETE "/ingest/v1/uploads/{id}", "discardUpload", UnknownCaller: Access::ROLES, NoBody => NoContent, NotFound, Stale {
+        /// The id of the upload.
+        #[schemars(with = "Uuid")]
+        pub id: String,
+    }
 
-/// Discard an upload.
-///
-/// Removes the upload with its bytes.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct DiscardUpload {
-    /// The id of the upload.
-    #[schemars(with = "Uuid")]
-    pub id: String,
-}
+    /// What an upload would become.
+    ///
+    /// The document that the file describes by its embedded metadata, and the item that it would become.
+    /// `upload_incomplete` means that bytes are missing.
+    DescribeUpload: GET "/ingest/v1/uploads/{id}/document", "getUploadDocument", KnownCaller, NoBody => Json<UploadDescription>, NotFound, Conflict, TooLarge {
+        /// The id of the upload.
+        #[schemars(with = "Uuid")]
+        pub id: String,
+    }
 
-/// What an upload would become.
-///
-/// The document that the file describes by its embedded metadata, and the item that it would become.
-/// `upload_incomplete` means that bytes are missing.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct DescribeUpload {
-    /// The id of the upload.
-    #[schemars(with = "Uuid")]
-    pub id: String,
-}
+    /// Picture of an upload.
+    ///
+    /// A small JPEG of an uploaded photograph, upright and in sRGB.
+    PreviewUpload: GET "/ingest/v1/uploads/{id}/preview", "getUploadPreview", KnownCaller, NoBody => File<UploadPreview>, NotFound, Conflict, TooLarge {
+        /// The id of the upload.
+        #[schemars(with = "Uuid")]
+        pub id: String,
+    }
 
-/// Picture of an upload.
-///
-/// A small JPEG of an uploaded photograph, upright and in sRGB.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct PreviewUpload {
-    /// The id of the upload.
-    #[schemars(with = "Uuid")]
-    pub id: String,
-}
+    /// Publish an upload.
+    ///
+    /// Makes the upload an item and removes it. The document is what the file describes, changed by the template and then
+    /// by `document`; it is checked by the schema and by the house rules. A replaced item keeps its embargo and its
+    /// status unless they say others; `embargoed` with `null` ends the embargo. `item_exists` means that the upload would
+    /// replace an item, `version_conflict` that the item changed while the upload was read.
+    PublishUpload: POST "/ingest/v1/uploads/{id}/publish", "publishUpload", KnownCaller, JsonBody<UploadPublish, EDIT_BYTES_MAX> => PublishedItem, NotFound, Conflict, Stale {
+        /// The id of the upload.
+        #[schemars(with = "Uuid")]
+        pub id: String,
+        /// The id of a metadata template, whose changes are made first.
+        #[schemars(range(min = 1))]
+        pub template: Option<i64>,
+    }
 
-/// Publish an upload.
-///
-/// Makes the upload an item and removes it. The document is what the file describes, changed by the template and then
-/// by `document`; it is checked by the schema and by the house rules. A replaced item keeps its embargo and its
-/// status unless they say others; `embargoed` with `null` ends the embargo. `item_exists` means that the upload would
-/// replace an item, `version_conflict` that the item changed while the upload was read.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct PublishUpload {
-    /// The id of the upload.
-    #[schemars(with = "Uuid")]
-    pub id: String,
-    /// The id of a metadata template, whose changes are made first.
-    #[schemars(range(min = 1))]
-    pub template: Option<i64>,
-}
+    /// Metadata templates.
+    ///
+    /// The templates of the caller's organization and those that all providers share, by name.
+    ListTemplates: GET "/ingest/v1/templates", "getTemplates", KnownCaller, NoBody => Json<Vec<MetadataTemplate>> {}
 
-/// Metadata templates.
-///
-/// The templates of the caller's organization and those that all providers share, by name.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ListTemplates {}
+    /// Create a metadata template.
+    ///
+    /// A template changes fields of items and uploads. It belongs to the caller's organization, or all providers share
+    /// it.
+    CreateTemplate: POST "/ingest/v1/templates", "createTemplate", KnownCaller, TemplateBody => TemplateCreated, Conflict {}
 
-/// Create a metadata template.
-///
-/// A template changes fields of items and uploads. It belongs to the caller's organization, or all providers share
-/// it.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct CreateTemplate {}
+    /// A metadata template.
+    ///
+    /// The template with its entity tag.
+    LoadTemplate: GET "/ingest/v1/templates/{id}", "getTemplate", KnownCaller, NoBody => Tagged<MetadataTemplate>, NotFound {
+        /// The id of the template.
+        pub id: i64,
+    }
 
-/// A metadata template.
-///
-/// The template with its entity tag.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadTemplate {
-    /// The id of the template.
-    pub id: i64,
-}
+    /// Replace a metadata template.
+    ///
+    /// `version_conflict` means that it changed since the version that `If-Match` names.
+    UpdateTemplate: PUT "/ingest/v1/templates/{id}", "updateTemplate", KnownCaller, TemplateBody => Tagged<MetadataTemplate>, [TEMPLATE_VERSION], NotFound, Conflict, Stale {
+        /// The id of the template.
+        pub id: i64,
+    }
 
-/// Replace a metadata template.
-///
-/// `version_conflict` means that it changed since the version that `If-Match` names.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct UpdateTemplate {
-    /// The id of the template.
-    pub id: i64,
-}
-
-/// Remove a metadata template.
-///
-/// Items to which it was applied stay as they are.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct RemoveTemplate {
-    /// The id of the template.
-    pub id: i64,
+    /// Remove a metadata template.
+    ///
+    /// Items to which it was applied stay as they are.
+    RemoveTemplate: DELETE "/ingest/v1/templates/{id}", "removeTemplate", KnownCaller, NoBody => File<TemplateRemoval>, [TEMPLATE_VERSION], NotFound, Stale {
+        /// The id of the template.
+        pub id: i64,
+    }
 }
 
 /// Bytes of a file. The handler reads the body itself.
