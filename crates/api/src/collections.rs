@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::access::KnownCaller;
-use crate::answer::{Answer, Done, Json};
+use crate::answer::{Answer, Done, Json, response_header};
 use crate::body::{JsonBody, NoBody};
 use crate::endpoint;
 use crate::endpoint::{RequestHeader, Section};
@@ -249,11 +249,11 @@ impl Answer for CollectionZip {
 
     fn describe(_: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
         let whole = json!({
-            "Accept-Ranges": header("`bytes`.", true),
-            "Content-Disposition": header("A file name based on the collection's name.", true),
+            "Accept-Ranges": response_header("`bytes`."),
+            "Content-Disposition": response_header("A file name based on the collection's name."),
         });
-        let range = header("The returned range, if one was requested.", false);
-        let size = header("The size of the zip file in bytes.", true);
+        let range = optional_header("The returned range, if one was requested.");
+        let size = response_header("The size of the zip file in bytes.");
         let zip = json!({ "schema": { "contentMediaType": "application/zip" } });
         let ranges = json!({ "schema": { "contentMediaType": "multipart/byteranges" } });
         let mut part = response("The requested ranges.", json!({ "Content-Range": range }));
@@ -277,12 +277,12 @@ impl Answer for CollectionZip {
 
 /// Describes a response with `headers` and the ones that all responses about the file have.
 fn response(description: &str, mut headers: Value) -> Value {
-    headers["ETag"] = header("A strong entity tag.", true);
-    headers["Last-Modified"] = header("When the item was stored.", false);
-    headers["Cache-Control"] = header("Cache directives.", true);
+    headers["ETag"] = response_header("A strong entity tag.");
+    headers["Last-Modified"] = optional_header("When the item was stored.");
+    headers["Cache-Control"] = response_header("Cache directives.");
     json!({ "description": description, "headers": headers })
 }
 
-fn header(description: &str, required: bool) -> Value {
-    json!({ "description": description, "required": required, "schema": { "type": "string" } })
+fn optional_header(description: &str) -> Value {
+    json!({ "description": description, "schema": { "type": "string" } })
 }

@@ -1,6 +1,5 @@
 //! Deliveries, and the channels through which items are sent.
 
-use http::HeaderMap;
 use jiff::Timestamp;
 use model::account::{ChannelMethod, DeliveryState};
 use schemars::{JsonSchema, SchemaGenerator};
@@ -9,7 +8,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::access::{Access, KnownCaller};
-use crate::answer::{Answer, Done, Json, describe_json};
+use crate::answer::{Answer, Done, Json, describe_json_by_status};
 use crate::body::{JsonBody, NoBody};
 use crate::endpoint;
 use crate::endpoint::Section;
@@ -128,15 +127,7 @@ impl Answer for RepeatedDelivery {
             ("200", "The delivery was already queued."),
             ("202", "The delivery has been queued again."),
         ];
-        for (status, description) in descriptions {
-            let mut response = describe_json::<Triggered>(generator);
-            response["description"] = description.into();
-            responses.insert(status.to_owned(), response);
-        }
-    }
-
-    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<Triggered> {
-        serde_json::from_slice(body)
+        describe_json_by_status::<Triggered>(generator, responses, &descriptions);
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::access::{Access, KnownCaller, UnknownCaller};
-use crate::answer::{Answer, File, FileKind, Json, Tagged};
+use crate::answer::{Answer, File, FileKind, Json, Tagged, response_header};
 use crate::body::{JsonBody, JsonReader, NoBody, RawBody, RawBodyKind, RequestBody};
 use crate::endpoint;
 use crate::endpoint::{RequestHeader, Section};
@@ -233,21 +233,13 @@ impl Answer for PublishedItem {
         for (status, outcome) in outcomes {
             let response = json!({
                 "description": format!("{outcome} The document as it is served."),
-                "headers": { "Location": {
-                    "description": "The item's media URL.",
-                    "required": true,
-                    "schema": { "type": "string" },
-                } },
+                "headers": { "Location": response_header("The item's media URL.") },
                 "content": {
                     "application/json": { "schema": { "$ref": "#/components/schemas/NewsItem" } },
                 },
             });
             responses.insert(status.to_owned(), response);
         }
-    }
-
-    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<Self> {
-        serde_json::from_slice(body)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use http::HeaderMap;
 use model::account::NotificationKind;
 use model::item::DocumentLayout;
 use model::{MediaType, UnknownMediaType};
@@ -338,9 +337,5 @@ impl Answer for StreamedItems {
             },
         });
         responses.insert("200".to_owned(), response);
-    }
-
-    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<Value> {
-        serde_json::from_slice(body)
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use crate::access::{Access, UnknownCaller};
-use crate::answer::{Answer, Json, describe_json};
+use crate::answer::{Answer, Json, describe_json, response_header};
 use crate::body::{NoBody, RawBody, RawBodyKind};
 use crate::document::remove_null;
 use crate::endpoint;
@@ -72,7 +72,7 @@ impl Answer for Redirection {
         }
         let redirect = json!({
             "description": "Redirect to the client with the response, or to the next page.",
-            "headers": { "Location": header("The redirect target.") },
+            "headers": { "Location": response_header("The redirect target.") },
         });
         responses.insert("303".to_owned(), redirect);
     }
@@ -99,23 +99,14 @@ impl<T: JsonSchema + DeserializeOwned> Answer for ClientAnswer<T> {
         invalid["description"] = "The request was refused; `error` gives the reason.".into();
         let mut unknown = invalid.clone();
         unknown["description"] = "The client is unknown or its secret is wrong.".into();
-        unknown["headers"]["WWW-Authenticate"] = header("HTTP Basic.");
+        unknown["headers"]["WWW-Authenticate"] = response_header("HTTP Basic.");
         let mut busy = invalid.clone();
         busy["description"] = "Too many logins failed, or the service is overloaded.".into();
-        busy["headers"]["Retry-After"] = header("The number of seconds to wait.");
+        busy["headers"]["Retry-After"] = response_header("The number of seconds to wait.");
         responses.insert("400".to_owned(), invalid);
         responses.insert("401".to_owned(), unknown);
         responses.insert("503".to_owned(), busy);
     }
-
-    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<T> {
-        serde_json::from_slice(body)
-    }
-}
-
-/// Describes a header that the response always has.
-fn header(description: &str) -> Value {
-    json!({ "description": description, "required": true, "schema": { "type": "string" } })
 }
 
 endpoint! {

@@ -1,12 +1,11 @@
 //! Health checks, metrics and the OpenAPI document, for the operator's tools.
 
-use http::HeaderMap;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::access::UnknownCaller;
-use crate::answer::{Answer, File, FileKind, describe_json};
+use crate::answer::{Answer, File, FileKind, describe_json_by_status, response_header};
 use crate::body::NoBody;
 use crate::endpoint;
 use crate::endpoint::{RequestHeader, Section};
@@ -116,15 +115,8 @@ impl Answer for HealthCheck {
     type Content = Health;
 
     fn describe(generator: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
-        for (status, description) in [("200", "Ready."), ("503", "Not ready.")] {
-            let mut response = describe_json::<Health>(generator);
-            response["description"] = description.into();
-            responses.insert(status.to_owned(), response);
-        }
-    }
-
-    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<Health> {
-        serde_json::from_slice(body)
+        let descriptions = [("200", "Ready."), ("503", "Not ready.")];
+        describe_json_by_status::<Health>(generator, responses, &descriptions);
     }
 }
 
@@ -163,25 +155,17 @@ impl Answer for OpenApiDocument {
         let document = json!({
             "description": "This document.",
             "headers": {
-                "ETag": header("Changes with the document."),
-                "Cache-Control": header("Cache directives."),
+                "ETag": response_header("Changes with the document."),
+                "Cache-Control": response_header("Cache directives."),
             },
             "content": { "application/json": { "schema": { "type": "object" } } },
         });
         let unchanged = json!({
             "description": "Not modified.",
-            "headers": { "ETag": header("Its entity tag.") },
+            "headers": { "ETag": response_header("Its entity tag.") },
         });
         responses.insert("200".to_owned(), document);
         responses.insert("304".to_owned(), unchanged);
         responses.insert("412".to_owned(), json!({ "description": "The precondition failed." }));
     }
-
-    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<Value> {
-        serde_json::from_slice(body)
-    }
-}
-
-fn header(description: &str) -> Value {
-    json!({ "description": description, "required": true, "schema": { "type": "string" } })
 }

@@ -10,7 +10,9 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::access::{Access, KnownCaller, UnknownCaller};
-use crate::answer::{Answer, File, FileKind, Json, NoContent, Tagged, describe_json};
+use crate::answer::{
+    Answer, File, FileKind, Json, NoContent, Tagged, describe_json, response_header,
+};
 use crate::body::{JsonBody, JsonReader, NoBody, RawBody, RawBodyKind, RequestBody, parse_json};
 use crate::endpoint;
 use crate::endpoint::{RequestHeader, Section};
@@ -194,7 +196,7 @@ impl Answer for UploadCreated {
     type Content = ();
 
     fn describe(_: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
-        let mut headers = json!({ "Location": text_header("The address of the upload.") });
+        let mut headers = json!({ "Location": response_header("The address of the upload.") });
         add_progress(&mut headers);
         let response = json!({ "description": "The upload is declared.", "headers": headers });
         responses.insert("201".to_owned(), response);
@@ -216,10 +218,6 @@ impl Answer for UploadProgress {
         let mut response = describe_json::<Upload>(generator);
         add_progress(&mut response["headers"]);
         responses.insert("200".to_owned(), response);
-    }
-
-    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<Upload> {
-        serde_json::from_slice(body)
     }
 }
 
@@ -251,16 +249,12 @@ impl Answer for BytesStored {
     }
 }
 
-fn text_header(description: &str) -> Value {
-    json!({ "description": description, "required": true, "schema": { "type": "string" } })
-}
-
 /// Adds the headers of the upload protocol to `headers`.
 fn add_progress(headers: &mut Value) {
-    headers["Tus-Resumable"] = text_header("The version of the protocol.");
-    headers["Upload-Offset"] = text_header("The number of bytes received.");
-    headers["Upload-Length"] = text_header("The length of the file in bytes.");
-    headers["Upload-Expires"] = text_header("When the upload expires.");
+    headers["Tus-Resumable"] = response_header("The version of the protocol.");
+    headers["Upload-Offset"] = response_header("The number of bytes received.");
+    headers["Upload-Length"] = response_header("The length of the file in bytes.");
+    headers["Upload-Expires"] = response_header("When the upload expires.");
 }
 
 /// The picture of an uploaded photograph.
@@ -283,14 +277,10 @@ impl Answer for TemplateCreated {
     fn describe(generator: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
         let mut response = describe_json::<MetadataTemplate>(generator);
         response["headers"] = json!({
-            "ETag": text_header("The version, for `If-Match`."),
-            "Location": text_header("The address of the template."),
+            "ETag": response_header("The version, for `If-Match`."),
+            "Location": response_header("The address of the template."),
         });
         responses.insert("201".to_owned(), response);
-    }
-
-    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<MetadataTemplate> {
-        serde_json::from_slice(body)
     }
 }
 
