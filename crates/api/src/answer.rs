@@ -160,18 +160,16 @@ pub trait FileKind {
     const MEDIA_TYPE: &'static str;
     /// One sentence about the file.
     const DESCRIPTION: &'static str;
-    /// True if the file is binary.
-    const IS_BINARY: bool;
 }
 
 impl<K: FileKind> Answer for File<K> {
     type Content = Vec<u8>;
 
     fn describe(_: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
-        let schema = if K::IS_BINARY {
-            json!({ "contentMediaType": K::MEDIA_TYPE })
-        } else {
+        let schema = if K::MEDIA_TYPE.starts_with("text/") {
             json!({ "type": "string" })
+        } else {
+            json!({ "contentMediaType": K::MEDIA_TYPE })
         };
         let response = json!({
             "description": K::DESCRIPTION,
@@ -183,4 +181,13 @@ impl<K: FileKind> Answer for File<K> {
     fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<Vec<u8>> {
         Ok(body.to_vec())
     }
+}
+
+/// The text that confirms a removal.
+#[derive(Clone, Copy, Debug)]
+pub struct Removal;
+
+impl FileKind for Removal {
+    const MEDIA_TYPE: &'static str = "text/plain";
+    const DESCRIPTION: &'static str = "Removed.";
 }

@@ -269,7 +269,6 @@ pub struct Withdrawal;
 impl FileKind for Withdrawal {
     const MEDIA_TYPE: &'static str = "text/plain";
     const DESCRIPTION: &'static str = "Withdrawn.";
-    const IS_BINARY: bool = false;
 }
 
 /// A change of an item by an editor.

@@ -9,7 +9,7 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 use uuid::Uuid;
 
 use crate::access::{Access, Caller};
-use crate::answer::{Accepted, File, FileKind, Json};
+use crate::answer::{Accepted, File, FileKind, Json, Removal};
 use crate::body::{JsonBody, NoBody};
 use crate::deliveries::Delivery;
 use crate::endpoint;
@@ -337,20 +337,10 @@ endpoint! {
     /// Remove a message.
     ///
     /// It is not sent any more.
-    RemoveMessage: DELETE "/operator/v1/message/{id}", "removeMessage", OperatorCaller, NoBody => File<MessageRemoval>, NotFound {
+    RemoveMessage: DELETE "/operator/v1/message/{id}", "removeMessage", OperatorCaller, NoBody => File<Removal>, NotFound {
         /// The message's id.
         pub id: Uuid,
     }
-}
-
-/// The text that confirms the removal of a message.
-#[derive(Clone, Copy, Debug)]
-pub struct MessageRemoval;
-
-impl FileKind for MessageRemoval {
-    const MEDIA_TYPE: &'static str = "text/plain";
-    const DESCRIPTION: &'static str = "Removed.";
-    const IS_BINARY: bool = false;
 }
 
 /// The messages.
@@ -478,7 +468,6 @@ pub struct DownloadTable;
 impl FileKind for DownloadTable {
     const MEDIA_TYPE: &'static str = "text/csv";
     const DESCRIPTION: &'static str = "The statistic.";
-    const IS_BINARY: bool = false;
 }
 
 /// The downloads to count.

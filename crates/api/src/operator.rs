@@ -134,7 +134,6 @@ pub struct MetricsText;
 impl FileKind for MetricsText {
     const MEDIA_TYPE: &'static str = "text/plain";
     const DESCRIPTION: &'static str = "The metrics.";
-    const IS_BINARY: bool = false;
 }
 
 endpoint! {

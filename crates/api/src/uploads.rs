@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::access::{Access, KnownCaller, UnknownCaller};
 use crate::answer::{
-    Answer, File, FileKind, Json, NoContent, Tagged, describe_json, response_header,
+    Answer, File, FileKind, Json, NoContent, Removal, Tagged, describe_json, response_header,
 };
 use crate::body::{JsonBody, JsonReader, NoBody, RawBody, RawBodyKind, RequestBody, parse_json};
 use crate::endpoint;
@@ -166,7 +166,7 @@ endpoint! {
     /// Remove a metadata template.
     ///
     /// Items to which it was applied stay as they are.
-    RemoveTemplate: DELETE "/ingest/v1/templates/{id}", "removeTemplate", KnownCaller, NoBody => File<TemplateRemoval>, [TEMPLATE_VERSION], NotFound, Stale {
+    RemoveTemplate: DELETE "/ingest/v1/templates/{id}", "removeTemplate", KnownCaller, NoBody => File<Removal>, [TEMPLATE_VERSION], NotFound, Stale {
         /// The id of the template.
         pub id: i64,
     }
@@ -264,7 +264,6 @@ pub struct UploadPreview;
 impl FileKind for UploadPreview {
     const MEDIA_TYPE: &'static str = "image/jpeg";
     const DESCRIPTION: &'static str = "The picture.";
-    const IS_BINARY: bool = true;
 }
 
 /// 201 with a template, its entity tag and its address.
@@ -282,16 +281,6 @@ impl Answer for TemplateCreated {
         });
         responses.insert("201".to_owned(), response);
     }
-}
-
-/// The text that confirms the removal of a template.
-#[derive(Clone, Copy, Debug)]
-pub struct TemplateRemoval;
-
-impl FileKind for TemplateRemoval {
-    const MEDIA_TYPE: &'static str = "text/plain";
-    const DESCRIPTION: &'static str = "Removed.";
-    const IS_BINARY: bool = false;
 }
 
 /// The upload.
