@@ -3,6 +3,12 @@
 
 use std::{fs, process::Command};
 
+use api::collections::{
+    AddCollectionItems, Collection, CollectionBody, CollectionChange, CollectionItems,
+    CollectionWithItems, CreateCollection, DeleteCollection, ListCollections, ListedCollection,
+    LoadCollection, RemoveCollectionItems, UpdateCollection,
+};
+use api::orders::ListOrders;
 use reqwest::{
     Method,
     blocking::Response,
@@ -12,6 +18,7 @@ use reqwest::{
 };
 use serde_json::{Value, json};
 
+use crate::common::api::{ApiCaller, Refusal};
 use crate::common::{DEMO_KEY, Server, news, oracle};
 
 const ROOT: &str = "/collection/v1/collection";
@@ -19,28 +26,26 @@ const ROOT: &str = "/collection/v1/collection";
 const BUYER_KEY: &str = "demo-key-0000-0000-000000000003";
 const DAY: &str = "2026-01-05T10:00:00Z";
 
-/// A caller that behaves as the public client library does.
-struct Caller<'a> {
-    server: &'a Server,
-    authorization: String,
-}
+/// A caller of the operations on collections.
+struct Caller<'a>(ApiCaller<'a>);
 
 impl<'a> Caller<'a> {
     fn editor(server: &'a Server) -> Self {
-        Self { server, authorization: format!("ApiKey {DEMO_KEY}") }
+        Self(ApiCaller::key(server, DEMO_KEY))
     }
 
     /// The demo user whose agreements cover `FOTO` alone.
     fn buyer(server: &'a Server) -> Self {
-        Self { server, authorization: format!("ApiKey {BUYER_KEY}") }
+        Self(ApiCaller::key(server, BUYER_KEY))
     }
 
+    /// Sends a request as the public client library does.
     fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Response {
         let method: Method = method.parse().unwrap();
-        let request =
-            self.server.client.request(method, format!("{}{ROOT}{path}", self.server.url));
+        let url = format!("{}{ROOT}{path}", self.0.server.url);
+        let request = self.0.server.client.request(method, url);
         let request = request.header(CONTENT_TYPE, "application/json");
-        let request = request.header(AUTHORIZATION, &self.authorization);
+        let request = request.header(AUTHORIZATION, &self.0.authorization);
         match body {
             Some(body) => request.body(body.to_string()),
             None => request,
@@ -65,49 +70,78 @@ impl<'a> Caller<'a> {
         assert_eq!(text(self.send(method, path, body)), (200, "OK".to_owned()), "{method} {path}");
     }
 
-    #[track_caller]
-    fn missing(&self, method: &str, path: &str, body: Option<&Value>) {
-        let expected = (404, "No such collection".to_owned());
-        assert_eq!(text(self.send(method, path, body)), expected, "{method} {path}");
+    fn list(&self) -> Vec<ListedCollection> {
+        self.0.ask(&ListCollections::default()).unwrap()
     }
 
-    fn create(&self, body: &Value) -> String {
-        self.json("POST", "", Some(body))["id"].as_str().unwrap().to_owned()
+    fn create(&self, name: &str, public: bool) -> String {
+        let body = CollectionBody { name: name.to_owned(), public };
+        self.0.send(&CreateCollection {}, &body).unwrap().head.id.to_string()
     }
 
-    fn add(&self, id: &str, keys: &[&str]) {
-        self.done("POST", &format!("/{id}/items"), Some(&self.items(keys)));
+    fn load(&self, id: &str) -> Result<CollectionWithItems, Refusal> {
+        self.0.ask(&LoadCollection { id: id.to_owned() })
     }
 
-    fn items(&self, keys: &[&str]) -> Value {
-        keys.iter().map(|key| json!({ "uri": self.uri(key) })).collect()
+    fn update(&self, id: &str, change: &CollectionChange) -> Result<Collection, Refusal> {
+        self.0.send(&UpdateCollection { id: id.to_owned() }, change)
+    }
+
+    fn delete(&self, id: &str) -> Result<(), Refusal> {
+        self.0.ask(&DeleteCollection { id: id.to_owned() })
+    }
+
+    fn add(&self, id: &str, keys: &[&str]) -> Result<(), Refusal> {
+        self.0.send(&AddCollectionItems { id: id.to_owned() }, &self.items(keys))
+    }
+
+    fn remove(&self, id: &str, keys: &[&str]) -> Result<(), Refusal> {
+        self.0.send(&RemoveCollectionItems { id: id.to_owned() }, &self.items(keys))
+    }
+
+    fn items(&self, keys: &[&str]) -> CollectionItems {
+        CollectionItems::from_uris(self.uris(keys).iter().map(String::as_str))
+    }
+
+    fn uris(&self, keys: &[&str]) -> Vec<String> {
+        keys.iter().map(|key| self.uri(key)).collect()
     }
 
     fn uri(&self, key: &str) -> String {
-        format!("{}/media/{key}", self.server.url)
+        format!("{}/media/{key}", self.0.server.url)
+    }
+
+    fn key(&self, uri: &str) -> String {
+        uri.strip_prefix(&self.uri("")).expect("our address").to_owned()
     }
 
     /// The `content` of a collection, and the items whose documents are included.
     fn content(&self, id: &str) -> (Vec<String>, Vec<String>) {
-        let found = self.json("GET", &format!("/{id}"), None);
-        let key = |uri: &Value| {
-            uri.as_str().unwrap().strip_prefix(&self.uri("")).expect("our address").to_owned()
-        };
-        let content = found["content"].as_array().unwrap().iter().map(key).collect();
-        let items = found["items"].as_array().unwrap().iter().map(|one| key(&one["uri"]));
-        (content, items.collect())
+        let found = self.load(id).unwrap();
+        let items = found.items.iter().map(|item| self.key(item["uri"].as_str().unwrap()));
+        (found.collection.content.iter().map(|uri| self.key(uri)).collect(), items.collect())
     }
 
-    fn removed(&self, id: &str) -> Vec<(String, Value, Value)> {
-        let found = self.json("GET", &format!("/{id}"), None);
-        let one = |lost: &Value| {
-            assert!(lost["timestamp"].as_str().unwrap().ends_with('Z'), "{lost}");
-            let uri = lost["uri"].as_str().unwrap();
-            let key = uri.strip_prefix(&self.uri("")).unwrap().to_owned();
-            (key, lost["headline"].clone(), lost["description_text"].clone())
-        };
-        found["removedContent"].as_array().unwrap().iter().map(one).collect()
+    /// The items that a collection lost, each with its headline and its description.
+    fn removed(&self, id: &str) -> Vec<(String, Option<String>, Option<String>)> {
+        let removed = self.load(id).unwrap().collection.removed_content.unwrap().into_iter();
+        removed.map(|lost| (self.key(&lost.uri), lost.headline, lost.description_text)).collect()
     }
+}
+
+/// Checks that a call found no collection.
+#[track_caller]
+fn check_missing<T: std::fmt::Debug>(outcome: Result<T, Refusal>) {
+    let refusal = outcome.unwrap_err();
+    assert_eq!((refusal.status, refusal.message.as_str()), (404, "No such collection"));
+}
+
+fn renamed(name: &str) -> CollectionChange {
+    CollectionChange { name: Some(name.to_owned()), ..CollectionChange::default() }
+}
+
+fn ordered_by(content: Vec<String>) -> CollectionChange {
+    CollectionChange { content: Some(content), ..CollectionChange::default() }
 }
 
 /// Status and body of an answer in plain text.
@@ -173,58 +207,57 @@ fn a_collection_is_created_filled_reordered_and_deleted() {
         { "uri": "urn:example:nothing" },
         { "uri": editor.uri("text/a") },
     ]);
-    let items = format!("/{id}/items");
-    editor.done("POST", &items, Some(&mixed));
-    editor.add(&id, &["image/c", "image/a"]);
+    editor.done("POST", &format!("/{id}/items"), Some(&mixed));
+    editor.add(&id, &["image/c", "image/a"]).unwrap();
     let order = ["image/b", "image/a", "text/a", "image/c"].map(str::to_owned).to_vec();
     assert_eq!(editor.content(&id), (order.clone(), order));
     // Documents are the same as in search results.
-    let found = editor.json("GET", &format!("/{id}"), None);
-    let auth = [("authorization", editor.authorization.as_str())];
+    let found = editor.load(&id).unwrap();
+    let auth = [("authorization", editor.0.authorization.as_str())];
     let searched = server.get_with("/content/v1/image/search?q=headline:bridge", &auth);
     let searched: Value = searched.json().unwrap();
-    assert_eq!(found["items"][0], searched["hits"][0]);
-    assert_eq!(found["owner"], "demo-editor");
-    let place = format!("/{id}");
-    let uris: Vec<String> =
-        ["image/c", "text/x", "text/a"].iter().map(|key| editor.uri(key)).collect();
-    let change = json!({ "name": "Sport", "public": true, "content": uris });
-    let changed = editor.json("PUT", &place, Some(&change));
-    assert_eq!((&changed["name"], &changed["public"]), (&json!("Sport"), &json!(true)));
-    assert!(changed.get("items").is_none() && changed["modified"].is_string());
+    assert_eq!(found.items[0], searched["hits"][0]);
+    assert_eq!(found.collection.head.owner, "demo-editor");
+    let uris = editor.uris(&["image/c", "text/x", "text/a"]);
+    let change = CollectionChange { public: Some(true), content: Some(uris), ..renamed("Sport") };
+    let changed = editor.update(&id, &change).unwrap().head;
+    assert_eq!((changed.name.as_str(), changed.public), ("Sport", true));
+    assert!(changed.modified.is_some());
     let order = ["image/c", "text/a", "image/b", "image/a"].map(str::to_owned).to_vec();
     assert_eq!(editor.content(&id).0, order);
     // A PUT of the unchanged collection changes nothing; `public` keeps its value unless it is named.
+    let place = format!("/{id}");
     let whole = editor.json("GET", &place, None);
-    assert_eq!(editor.json("PUT", &place, Some(&whole))["modified"], changed["modified"]);
-    let named = editor.json("PUT", &place, Some(&json!({ "name": "Sport" })));
-    assert_eq!((&named["public"], &named["modified"]), (&json!(true), &changed["modified"]));
+    let unchanged = editor.json("PUT", &place, Some(&whole));
+    assert_eq!((&unchanged["modified"], unchanged.get("items")), (&whole["modified"], None));
+    let named = editor.update(&id, &renamed("Sport")).unwrap().head;
+    assert_eq!((named.public, named.modified), (true, changed.modified));
     // A list alone changes the order; an empty list changes nothing.
-    let nothing = editor.json("PUT", &place, Some(&json!({ "content": [] })));
-    assert_eq!(nothing["modified"], changed["modified"]);
-    let order = json!({ "content": [editor.uri("image/b")] });
-    let ordered = editor.json("PUT", &place, Some(&order));
-    assert_eq!((&ordered["name"], &ordered["public"]), (&json!("Sport"), &json!(true)));
+    let nothing = editor.update(&id, &ordered_by(Vec::new())).unwrap().head;
+    assert_eq!(nothing.modified, changed.modified);
+    let order = ordered_by(editor.uris(&["image/b"]));
+    let ordered = editor.update(&id, &order).unwrap().head;
+    assert_eq!((ordered.name.as_str(), ordered.public), ("Sport", true));
     let order = ["image/b", "image/c", "text/a", "image/a"].map(str::to_owned).to_vec();
     assert_eq!(editor.content(&id).0, order);
-    let gone = editor.items(&["image/b", "image/nobody", "image/c"]);
-    editor.done("DELETE", &items, Some(&gone));
+    let gone = ["image/b", "image/nobody", "image/c"];
+    editor.remove(&id, &gone).unwrap();
     assert_eq!(editor.content(&id).0, ["text/a", "image/a"]);
-    assert_eq!(editor.json("GET", "", None).as_array().unwrap().len(), 1);
+    assert_eq!(editor.list().len(), 1);
     editor.done("DELETE", &place, None);
     assert_eq!(editor.json("GET", "", None), json!([]));
-    for (method, path) in [("GET", &place), ("DELETE", &place), ("DELETE", &items)] {
-        editor.missing(method, path, (path == &items).then_some(&gone));
-    }
+    check_missing(editor.load(&id));
+    check_missing(editor.delete(&id));
+    check_missing(editor.remove(&id, &gone));
 }
 
 #[test]
 fn a_bare_list_omits_the_content_of_collections() {
     let server = server();
     let editor = Caller::editor(&server);
-    let first = editor.create(&json!({ "name": "One", "public": true }));
-    editor.create(&json!({ "name": "Two" }));
-    editor.add(&first, &["image/a", "image/b"]);
+    let first = editor.create("One", true);
+    editor.create("Two", false);
+    editor.add(&first, &["image/a", "image/b"]).unwrap();
     let full = editor.json("GET", "", None);
     assert_eq!(full, editor.json("GET", "?layout=full", None));
     assert_eq!(full[0]["content"], json!([editor.uri("image/a"), editor.uri("image/b")]));
@@ -242,20 +275,19 @@ fn a_bare_list_omits_the_content_of_collections() {
 fn others_read_the_permitted_part_of_a_public_collection_and_cannot_change_it() {
     let server = server();
     let (editor, buyer) = (Caller::editor(&server), Caller::buyer(&server));
-    let id = editor.create(&json!({ "name": "One" }));
-    editor.add(&id, &["image/a", "image/other", "image/b"]);
-    let (place, items) = (format!("/{id}"), format!("/{id}/items"));
-    let (name, list) = (json!({ "name": "Mine" }), editor.items(&["image/a"]));
-    let changes = [("PUT", &place, &name), ("POST", &items, &list), ("DELETE", &items, &list)];
+    let id = editor.create("One", false);
+    editor.add(&id, &["image/a", "image/other", "image/b"]).unwrap();
     for public in [false, true] {
-        editor.json("PUT", &place, Some(&json!({ "name": "One", "public": public })));
-        for (method, path, body) in changes {
-            buyer.missing(method, path, Some(body));
-        }
-        buyer.missing("DELETE", &place, None);
+        let change = CollectionChange { public: Some(public), ..renamed("One") };
+        editor.update(&id, &change).unwrap();
+        check_missing(buyer.update(&id, &renamed("Mine")));
+        check_missing(buyer.add(&id, &["image/a"]));
+        check_missing(buyer.remove(&id, &["image/a"]));
+        check_missing(buyer.delete(&id));
         if !public {
-            buyer.missing("GET", &place, None);
-            buyer.missing("GET", &format!("/{id}/zip"), None);
+            check_missing(buyer.load(&id));
+            let zip = buyer.send("GET", &format!("/{id}/zip"), None);
+            assert_eq!(text(zip), (404, "No such collection".to_owned()));
         }
     }
     // The buyer's agreements cover FOTO alone: the other items remain in `content`.
@@ -263,20 +295,21 @@ fn others_read_the_permitted_part_of_a_public_collection_and_cannot_change_it() 
     let seen = ["image/a", "image/b"].map(str::to_owned).to_vec();
     assert_eq!(buyer.content(&id), (all.clone(), seen));
     assert_eq!(editor.content(&id), (all.clone(), all));
-    assert_eq!(buyer.json("GET", "", None), json!([]));
+    assert!(buyer.list().is_empty());
     // An item that the caller does not see is not added either.
-    let own = buyer.create(&json!({ "name": "Own", "public": false }));
-    buyer.add(&own, &["image/other"]);
-    buyer.add(&own, &["image/other", "image/b"]);
+    let own = buyer.create("Own", false);
+    buyer.add(&own, &["image/other"]).unwrap();
+    buyer.add(&own, &["image/other", "image/b"]).unwrap();
     assert_eq!(buyer.content(&own).0, ["image/b"]);
+    let (place, items) = (format!("/{id}"), format!("/{id}/items"));
     for (method, path) in [("GET", ""), ("POST", ""), ("GET", &place), ("POST", &items)] {
         let request =
             server.client.request(method.parse().unwrap(), format!("{}{ROOT}{path}", server.url));
         assert_eq!(request.send().unwrap().status(), 401, "{method} {path}");
     }
-    for id in ["x", "00000000-0000-4000-8000-000000000000", "a%00b"] {
-        editor.missing("GET", &format!("/{id}"), None);
-        editor.missing("DELETE", &format!("/{id}"), None);
+    for id in ["x", "00000000-0000-4000-8000-000000000000", "a\0b"] {
+        check_missing(editor.load(id));
+        check_missing(editor.delete(id));
     }
 }
 
@@ -284,7 +317,7 @@ fn others_read_the_permitted_part_of_a_public_collection_and_cannot_change_it() 
 fn every_mistake_in_a_body_is_named() {
     let server = server();
     let editor = Caller::editor(&server);
-    let id = editor.create(&json!({ "name": "One" }));
+    let id = editor.create("One", false);
     let (place, items) = (format!("/{id}"), format!("/{id}/items"));
     let long = "x".repeat(201);
     let many: Vec<Value> = (0..1001).map(|_| json!({ "uri": "urn:a:b" })).collect();
@@ -323,17 +356,17 @@ fn every_mistake_in_a_body_is_named() {
         assert_eq!(found, (400, expected), "{method} {path} {body}");
     }
     assert_eq!(refusal(editor.send("POST", &items, None)).0, 400);
-    let found = editor.json("GET", &place, None);
-    assert_eq!((&found["name"], &found["content"]), (&json!("One"), &json!([])));
-    assert!(found.get("modified").is_none(), "nothing was changed: {found}");
+    let found = editor.load(&id).unwrap().collection;
+    assert_eq!((found.head.name.as_str(), found.content.len()), ("One", 0));
+    assert_eq!(found.head.modified, None, "nothing was changed");
 }
 
 #[test]
 fn withdrawn_and_canceled_items_are_recorded_and_expired_ones_stay() {
     let server = server();
     let editor = Caller::editor(&server);
-    let id = editor.create(&json!({ "name": "One" }));
-    editor.add(&id, &["image/a", "image/b", "image/c", "image/d"]);
+    let id = editor.create("One", false);
+    editor.add(&id, &["image/a", "image/b", "image/c", "image/d"]).unwrap();
     let output = server.command(&["withdraw", "image/b"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(editor.content(&id).0, ["image/a", "image/c", "image/d"]);
@@ -343,11 +376,14 @@ fn withdrawn_and_canceled_items_are_recorded_and_expired_ones_stay() {
     canceled["versioncreated"] = json!("2026-01-06T10:00:00Z");
     news::ingest(&server, "image/c", &canceled);
     assert_eq!(editor.content(&id).0, ["image/a", "image/d"]);
-    let bridge = ("image/b".to_owned(), json!("Bridge"), Value::Null);
-    let crane = ("image/c".to_owned(), json!("Crane again"), json!("It is gone"));
+    let text = |text: &str| Some(text.to_owned());
+    let bridge = ("image/b".to_owned(), text("Bridge"), None);
+    let crane = ("image/c".to_owned(), text("Crane again"), text("It is gone"));
     assert_eq!(editor.removed(&id), [bridge.clone(), crane.clone()]);
+    let raw = editor.json("GET", &format!("/{id}"), None);
+    assert!(raw["removedContent"][0]["timestamp"].as_str().unwrap().ends_with('Z'), "{raw}");
     // Other users see the remaining items, and nothing of the removed ones.
-    editor.json("PUT", &format!("/{id}"), Some(&json!({ "name": "One", "public": true })));
+    editor.update(&id, &CollectionChange { public: Some(true), ..renamed("One") }).unwrap();
     let buyer = Caller::buyer(&server);
     let read = buyer.json("GET", &format!("/{id}"), None);
     assert_eq!(read["content"].as_array().unwrap().len(), 2);
@@ -394,17 +430,15 @@ fn collector(server: &Server) -> Caller<'_> {
     fs::write(&file, accounts.to_string()).unwrap();
     let output = server.command(&["import", &file.to_string_lossy()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let caller = Caller { server, authorization: format!("ApiKey {KEY}") };
-    server.until("the collector", || (caller.send("GET", "", None).status() == 200).then_some(()));
+    let caller = Caller(ApiCaller::key(server, KEY));
+    server.until("the collector", || caller.0.ask(&ListCollections::default()).ok());
     caller
 }
 
 /// The items of the caller's orders.
 fn ordered(caller: &Caller<'_>) -> Vec<String> {
-    let auth = [("authorization", caller.authorization.as_str())];
-    let orders: Value = caller.server.get_with("/user/v1/order", &auth).json().unwrap();
-    let uri = |order: &Value| order["item"]["uri"].as_str().unwrap().to_owned();
-    let mut uris: Vec<String> = orders["orders"].as_array().unwrap().iter().map(uri).collect();
+    let orders = caller.0.ask(&ListOrders::default()).unwrap().orders;
+    let mut uris: Vec<String> = orders.into_iter().map(|order| order.item.uri).collect();
     uris.sort();
     uris
 }
@@ -424,14 +458,15 @@ fn unzipped(zip: &[u8]) -> (Vec<String>, String) {
 fn the_archive_of_a_collection_has_the_items_that_prepaid_downloads_cover() {
     let server = server();
     let collector = collector(&server);
-    let id = collector.create(&json!({ "name": "Åre: \"vinter\" 2026" }));
-    collector.add(&id, &["image/b", "planning/p", "text/a", "image/a", "image/c", "image/d"]);
+    let id = collector.create("Åre: \"vinter\" 2026", false);
+    let keys = ["image/b", "planning/p", "text/a", "image/a", "image/c", "image/d"];
+    collector.add(&id, &keys).unwrap();
     let path = format!("/{id}/zip");
     let looked = collector.send("HEAD", &path, None);
     assert_eq!(looked.status(), 200);
     let etag = looked.headers()[ETAG].to_str().unwrap().to_owned();
     let with = |name: &str, value: &str| {
-        let headers = [("authorization", collector.authorization.as_str()), (name, value)];
+        let headers = [("authorization", collector.0.authorization.as_str()), (name, value)];
         server.get_with(&format!("{ROOT}{path}"), &headers)
     };
     assert_eq!(with("if-none-match", &etag).status(), 304);
@@ -484,8 +519,9 @@ fn the_archive_of_a_collection_has_the_items_that_prepaid_downloads_cover() {
     assert_eq!(rest.bytes().unwrap(), zip[100..]);
     assert_eq!(ordered(&collector).len(), 3);
     // A new order of the items gives the same members in that order, and includes what was bought.
-    let change = json!({ "name": "x", "content": [uri("image/d"), uri("image/a")] });
-    collector.json("PUT", &format!("/{id}"), Some(&change));
+    let order = collector.uris(&["image/d", "image/a"]);
+    let change = CollectionChange { content: Some(order), ..renamed("x") };
+    collector.update(&id, &change).unwrap();
     let (names, left_out) = unzipped(&collector.send("GET", &path, None).bytes().unwrap());
     assert_eq!((names.len(), names[0].as_str()), (11, "a_NormalHires.jpg"));
     assert!(names.contains(&"text_a.json".to_owned()), "{names:?}");
@@ -496,14 +532,14 @@ fn the_archive_of_a_collection_has_the_items_that_prepaid_downloads_cover() {
 fn a_subscriber_gets_a_whole_collection_and_an_empty_archive_is_refused() {
     let server = server();
     let (editor, buyer) = (Caller::editor(&server), Caller::buyer(&server));
-    let id = editor.create(&json!({ "name": "..", "public": true }));
+    let id = editor.create("..", true);
     let path = format!("/{id}/zip");
     let refused = (403, vec!["agreement_required ".to_owned()]);
     assert_eq!(refusal(editor.send("GET", &path, None)), refused);
-    editor.add(&id, &["image/other"]);
+    editor.add(&id, &["image/other"]).unwrap();
     assert_eq!(refusal(buyer.send("GET", &path, None)), refused);
     assert_eq!(refusal(buyer.send("GET", &format!("{path}?agr=x"), None)).0, 400);
-    editor.add(&id, &["image/a"]);
+    editor.add(&id, &["image/a"]).unwrap();
     let response = editor.send("GET", &path, None);
     assert_eq!(response.headers()[CONTENT_DISPOSITION], "attachment; filename=\"_.zip\"");
     let (names, left_out) = unzipped(&response.bytes().unwrap());

@@ -10,8 +10,14 @@ use std::{
     time::Instant,
 };
 
+use api::deliveries::{
+    Delivery, DeliveryRepetition, ListDeliveries, LoadDelivery, RepeatDelivery,
+};
+use api::orders::{ListOrders, Order};
+use api::user::LoadCaller;
 use aws_lc_rs::hmac;
 use base64::{Engine, engine::general_purpose::STANDARD};
+use model::account::DeliveryState;
 use reqwest::{
     Method,
     blocking::Response,
@@ -20,8 +26,13 @@ use reqwest::{
 use serde_json::{Value, json};
 
 use crate::common::{
-    DEMO_KEY, Server, WAIT_TIMEOUT, pause, pictures::Picture, ports::ReservedPort,
-    server::demo_originals, tokens,
+    DEMO_KEY, Server, WAIT_TIMEOUT,
+    api::{ApiCaller, Refusal},
+    pause,
+    pictures::Picture,
+    ports::ReservedPort,
+    server::demo_originals,
+    tokens,
 };
 
 /// The item that most of these tests send.
@@ -63,13 +74,30 @@ pub fn id(response: Response) -> String {
     body["id"].as_str().unwrap().to_owned()
 }
 
-fn find(server: &Server, id: &str) -> Value {
-    ask(server, &format!("/user/v1/delivery/{id}"), DEMO_KEY).json().unwrap()
+fn editor(server: &Server) -> ApiCaller<'_> {
+    ApiCaller::key(server, DEMO_KEY)
+}
+
+fn find(caller: &ApiCaller<'_>, id: &str) -> Result<Delivery, Refusal> {
+    caller.ask(&LoadDelivery { id: id.parse().unwrap() })
 }
 
 /// The delivery, once it is in that state.
-pub fn until(server: &Server, id: &str, state: &str) -> Value {
-    server.until(state, || Some(find(server, id)).filter(|found| found["state"] == state))
+pub fn until(server: &Server, id: &str, state: &str) -> Delivery {
+    server.until(state, || {
+        find(&editor(server), id).ok().filter(|found| found.state.as_str() == state)
+    })
+}
+
+/// The first deliveries of the caller's list.
+fn listed(caller: &ApiCaller<'_>) -> Vec<Delivery> {
+    caller.ask(&ListDeliveries::default()).unwrap().deliveries
+}
+
+/// The orders of the demo editor's organization.
+fn orders(server: &Server) -> Vec<Order> {
+    let token = tokens::password(server, "demo-editor", "demo-editor-password", "roles");
+    ApiCaller::bearer(server, &token).ask(&ListOrders::default()).unwrap().orders
 }
 
 /// Runs a command that must end with `status`; returns both of its outputs.
@@ -161,8 +189,8 @@ fn a_folder_gets_the_files_that_the_urls_deliver() {
     assert_eq!(told["item"], format!("{}{ITEM}", server.url));
     assert_eq!(told.as_object().unwrap().len(), 4);
     let found = until(&server, &id, "delivered");
-    assert_eq!(found["attempts"], 1);
-    assert!(found["delivered"].is_string() && found["error"].is_null(), "{found}");
+    assert_eq!(found.attempts, 1);
+    assert!(found.delivered.is_some() && found.error.is_none(), "{found:?}");
     let folder = server.data().join("deliveries/desk/in");
     for suffix in [".json", "_NormalThumbnail.jpg"] {
         let file = fs::read(folder.join(format!("demo-urtavla{suffix}"))).unwrap();
@@ -238,16 +266,10 @@ fn one_version_of_an_item_is_one_delivery_and_one_purchase() {
     until(&server, &ids[0], "delivered");
     let again: Value = trigger(&server, ITEM, "demo-folder").json().unwrap();
     assert_eq!((&again["id"], &again["state"]), (&json!(ids[0]), &json!("delivered")));
-    let token = tokens::password(&server, "demo-editor", "demo-editor-password", "roles");
-    let bearer = format!("Bearer {token}");
-    let orders = server.get_with("/user/v1/order", &[("authorization", &bearer)]);
-    let orders: Value = orders.json().unwrap();
-    assert_eq!(orders["orders"].as_array().unwrap().len(), 1);
+    assert_eq!(orders(&server).len(), 1);
     // Through another channel it is another delivery, and a download of the same order.
     assert_ne!(id(trigger(&server, ITEM, "demo-mail")), ids[0]);
-    let orders = server.get_with("/user/v1/order", &[("authorization", &bearer)]);
-    let orders: Value = orders.json().unwrap();
-    assert_eq!(orders["orders"].as_array().unwrap().len(), 1);
+    assert_eq!(orders(&server).len(), 1);
 }
 
 #[test]
@@ -264,25 +286,25 @@ fn a_delivery_is_sent_again_on_request_and_bought_once() {
     assert_eq!(again.status(), 200, "nothing is queued");
     assert_eq!(again.json::<Value>().unwrap()["state"], "delivered");
     let address = format!("{}/user/v1/delivery/{id}", server.url);
-    let post = |key: &str, body: &str| {
-        let auth = format!("ApiKey {key}");
+    let post = |body: &str| {
+        let auth = format!("ApiKey {DEMO_KEY}");
         let request = server.client.post(&address).header(AUTHORIZATION, auth);
         request.header("content-type", "application/json").body(body.to_owned()).send().unwrap()
     };
     for body in ["{}", r#"{"again": false}"#, r#"{"again": 1}"#, r#"{"again": true, "x": 1}"#] {
-        assert_eq!(post(DEMO_KEY, body).status(), 400, "{body}");
+        assert_eq!(post(body).status(), 400, "{body}");
     }
-    assert_eq!(post(&buyer, r#"{"again": true}"#).status(), 404, "it is somebody else's");
+    let repetition = RepeatDelivery { id: id.parse().unwrap() };
+    let other = ApiCaller::key(&server, &buyer);
+    let refused = other.send(&repetition, &DeliveryRepetition { again: true }).unwrap_err();
+    assert_eq!(refused.status, 404, "it is somebody else's");
     assert!(!file.exists());
-    let sent = post(DEMO_KEY, r#"{"again": true}"#);
+    let sent = post(r#"{"again": true}"#);
     assert_eq!(sent.headers()[LOCATION], format!("/user/v1/delivery/{id}").as_str());
     assert_eq!(sent.status(), 202);
     server.until("the file", || file.exists().then_some(()));
-    assert_eq!(until(&server, &id, "delivered")["attempts"], 1);
-    let token = tokens::password(&server, "demo-editor", "demo-editor-password", "roles");
-    let orders =
-        server.get_with("/user/v1/order", &[("authorization", &format!("Bearer {token}"))]);
-    assert_eq!(orders.json::<Value>().unwrap()["orders"].as_array().unwrap().len(), 1);
+    assert_eq!(until(&server, &id, "delivered").attempts, 1);
+    assert_eq!(orders(&server).len(), 1);
     // The agreement is checked at each request.
     let path = format!("{ITEM}?channel=user:demo-editor:demo-folder&agr=4711");
     assert_eq!(ask(&server, &path, DEMO_KEY).status(), 403);
@@ -293,7 +315,7 @@ fn a_uri_with_the_editors_crop_sends_that_region() {
     let server = server();
     let cropped = format!("{ITEM}-crop_w800_h600_x10_y20");
     let id = id(trigger(&server, &cropped, "demo-folder"));
-    assert_eq!(until(&server, &id, "delivered")["item"], format!("{}{cropped}", server.url));
+    assert_eq!(until(&server, &id, "delivered").item, format!("{}{cropped}", server.url));
     let folder = server.data().join("deliveries/demo-editor");
     let picture = fs::read(folder.join("demo-urtavla-crop_w800_h600_x10_y20_NormalHires.jpg"));
     assert_eq!(Picture::decode(&picture.unwrap()).size(), (800, 600));
@@ -354,8 +376,7 @@ fn a_channel_is_usable_by_its_owner_alone_while_it_is_open() {
         assert_eq!(body["errors"][0]["errorCode"], code, "{body}");
         assert_eq!(body["errors"][0]["path"], "channel", "{body}");
     }
-    let listed: Value = ask(&server, "/user/v1/delivery", DEMO_KEY).json().unwrap();
-    assert_eq!(listed, json!({ "deliveries": [] }), "nothing of it was queued");
+    assert!(listed(&editor(&server)).is_empty(), "nothing of it was queued");
     let agr = ask(&server, &format!("{path}&agr=x"), DEMO_KEY);
     assert_eq!(agr.status(), 400);
     assert_eq!(status(&format!("{path}&agr=1001&ak=ignored"), DEMO_KEY), 202);
@@ -376,13 +397,13 @@ fn a_delivery_is_bought_as_a_download_is() {
     };
     assert_eq!(outcome(1001), (403, "agreement_required".to_owned()), "not the buyer's");
     assert_eq!(outcome(1003), (403, "order_required".to_owned()), "somebody has to approve");
-    let listed = || -> Value { ask(&server, "/user/v1/delivery", &buyer).json().unwrap() };
-    assert_eq!(listed(), json!({ "deliveries": [] }));
+    let caller = ApiCaller::key(&server, &buyer);
+    assert!(listed(&caller).is_empty());
     assert_eq!(outcome(1002), (202, String::new()));
     assert_eq!(outcome(1002), (200, String::new()));
-    let user: Value = ask(&server, "/user/v1/user", &buyer).json().unwrap();
-    assert_eq!(user["agreements"][0]["prepaids"], json!({ "total": 10, "remaining": 9 }));
-    assert_eq!(listed()["deliveries"].as_array().unwrap().len(), 1);
+    let prepaids = caller.ask(&LoadCaller {}).unwrap().agreements[0].prepaids.unwrap();
+    assert_eq!((prepaids.total, prepaids.remaining), (10, 9));
+    assert_eq!(listed(&caller).len(), 1);
 }
 
 #[test]
@@ -395,8 +416,7 @@ fn a_head_request_reports_the_delivery_without_triggering_it() {
         (head("unknown").status().as_u16(), head("demo-download").status().as_u16()),
         (404, 400)
     );
-    let listed: Value = ask(&server, "/user/v1/delivery", DEMO_KEY).json().unwrap();
-    assert_eq!(listed, json!({ "deliveries": [] }));
+    assert!(listed(&editor(&server)).is_empty());
     let id = id(trigger(&server, ITEM, "demo-folder"));
     let address = format!("/user/v1/delivery/{id}");
     assert_eq!(head("demo-folder").headers()[LOCATION], address.as_str());
@@ -409,16 +429,16 @@ fn a_temporary_failure_is_retried_until_it_succeeds() {
     add(&server, "hook", "webhook", &hook(away.port()));
     let id = id(trigger(&server, ITEM, "hook"));
     let waiting = server.until("a second try", || {
-        let found = find(&server, &id);
-        (found["state"] == "queued" && found["attempts"].as_u64() >= Some(2)).then_some(found)
+        let found = find(&editor(&server), &id).unwrap();
+        (found.state == DeliveryState::Queued && found.attempts >= 2).then_some(found)
     });
-    assert!(waiting["error"].is_string() && waiting["nextAttempt"].is_string(), "{waiting}");
+    assert!(waiting.error.is_some() && waiting.next_attempt.is_some(), "{waiting:?}");
     let listener = away.listen();
     // A temporary error response is retried as well.
     WebhookRequest::accept(&listener).answer("503 Service Unavailable");
     WebhookRequest::accept(&listener).answer("200 OK");
     let found = until(&server, &id, "delivered");
-    assert!(found["error"].is_null() && found["attempts"].as_u64() >= Some(4), "{found}");
+    assert!(found.error.is_none() && found.attempts >= 4, "{found:?}");
     let log = server.log();
     assert!(log.contains("\"outcome\":\"retry\"") && !log.contains(SECRET), "{log}");
     assert!(!log.contains("secret-path"), "{log}");
@@ -432,7 +452,7 @@ fn a_permanent_failure_says_why_and_is_retried_on_request() {
     let id = id(trigger(&server, ITEM, "hook"));
     WebhookRequest::accept(&listener).answer("410 Gone");
     let failed = until(&server, &id, "failed");
-    assert!(failed["error"].as_str().unwrap().contains("410"), "{failed}");
+    assert!(failed.error.unwrap().contains("410"));
     let (listed, _) = run(&server, &["delivery", "list", "--state", "failed", "--json"], 0);
     let listed: Value = serde_json::from_str(&listed).unwrap();
     assert_eq!(listed[0]["id"], json!(id), "the operator sees it");
@@ -460,7 +480,7 @@ fn a_delivery_in_flight_at_a_kill_is_sent_again_under_the_same_id() {
     add(&server, "hook", "webhook", &hook(listener.local_addr().unwrap().port()));
     let id = id(trigger(&server, ITEM, "hook"));
     let first = WebhookRequest::accept(&listener);
-    assert_eq!(find(&server, &id)["state"], "sending");
+    assert_eq!(find(&editor(&server), &id).unwrap().state, DeliveryState::Sending);
     server.child.kill().unwrap();
     server.child.wait().unwrap();
     drop(first);
@@ -469,7 +489,7 @@ fn a_delivery_in_flight_at_a_kill_is_sent_again_under_the_same_id() {
     let server = Server::start(dir, &[&settings[..], &[&demo_originals()]].concat());
     let (headers, _) = WebhookRequest::accept(&listener).answer("200 OK");
     assert_eq!(headers["webhook-id"], id);
-    assert_eq!(until(&server, &id, "delivered")["attempts"], 2);
+    assert_eq!(until(&server, &id, "delivered").attempts, 2);
 }
 
 #[test]
@@ -521,13 +541,8 @@ fn an_item_without_the_formats_of_a_channel_is_neither_sent_nor_bought() {
     let body: Value = refused.json().unwrap();
     let said = body["message"].as_str().unwrap_or_default();
     assert!(said.contains("has none of the channel's formats"), "{body}");
-    let token = tokens::password(&server, "demo-editor", "demo-editor-password", "roles");
-    let bearer = format!("Bearer {token}");
-    let orders = server.get_with("/user/v1/order", &[("authorization", &bearer)]);
-    let orders: Value = orders.json().unwrap();
-    assert_eq!(orders["orders"], json!([]));
-    let listed: Value = ask(&server, "/user/v1/delivery", DEMO_KEY).json().unwrap();
-    assert_eq!(listed, json!({ "deliveries": [] }));
+    assert!(orders(&server).is_empty());
+    assert!(listed(&editor(&server)).is_empty());
 }
 
 #[test]
@@ -540,8 +555,9 @@ fn a_hanging_receiver_blocks_its_own_channel_and_no_other() {
     let second = id(trigger(&server, OTHER, "hook"));
     let folder = id(trigger(&server, ITEM, "demo-folder"));
     until(&server, &folder, "delivered");
-    let state = |id: &str| find(&server, id)["state"].clone();
-    assert_eq!((state(&first), state(&second)), (json!("sending"), json!("queued")));
+    let state = |id: &str| find(&editor(&server), id).unwrap().state;
+    let expected = (DeliveryState::Sending, DeliveryState::Queued);
+    assert_eq!((state(&first), state(&second)), expected);
     hanging.answer("200 OK");
     WebhookRequest::accept(&listener).answer("200 OK");
     until(&server, &first, "delivered");
@@ -561,11 +577,7 @@ fn too_many_deliveries_of_an_organization_are_answered_503_and_cost_nothing() {
     let asked = [OTHER, ITEM].map(|item| head(&server, item, "hook").status().as_u16());
     assert_eq!(asked, [503, 200], "HEAD answers as GET does");
     assert_eq!(id(trigger(&server, ITEM, "hook")), first, "what is there is told of");
-    let token = tokens::password(&server, "demo-editor", "demo-editor-password", "roles");
-    let bearer = format!("Bearer {token}");
-    let orders = server.get_with("/user/v1/order", &[("authorization", &bearer)]);
-    let orders: Value = orders.json().unwrap();
-    assert_eq!(orders["orders"].as_array().unwrap().len(), 1);
+    assert_eq!(orders(&server).len(), 1);
     posted.answer("200 OK");
     until(&server, &first, "delivered");
     let second = id(trigger(&server, OTHER, "hook"));
@@ -581,26 +593,26 @@ fn deliveries_are_listed_for_their_owner_and_the_organizations_administrator() {
         (id(trigger(&server, ITEM, "demo-folder")), id(trigger(&server, OTHER, "demo-folder")));
     until(&server, &first, "delivered");
     until(&server, &second, "delivered");
-    let list = |query: &str, key: &str| -> Vec<String> {
-        let path = format!("/user/v1/delivery?{query}");
-        let body: Value = ask(&server, &path, key).json().unwrap();
-        let found = body["deliveries"].as_array().unwrap().iter();
-        found.map(|one| one["id"].as_str().unwrap().to_owned()).collect()
+    let [admin, buyer] = [&admin, &buyer].map(|key| ApiCaller::key(&server, key));
+    let editor = editor(&server);
+    let list = |caller: &ApiCaller<'_>, asked: &ListDeliveries| -> Vec<String> {
+        let found = caller.ask(asked).unwrap().deliveries.into_iter();
+        found.map(|delivery| delivery.id.to_string()).collect()
     };
-    assert_eq!(list("", DEMO_KEY), [second.clone(), first.clone()]);
-    assert_eq!(list("start=1&size=1", DEMO_KEY), std::slice::from_ref(&first));
-    assert_eq!(list("state=failed", DEMO_KEY), [""; 0]);
-    assert_eq!(list("state=delivered", &admin).len(), 2);
-    assert_eq!(list("", &buyer), [""; 0]);
-    let status = |path: &str, key: &str| ask(&server, path, key).status().as_u16();
-    let path = format!("/user/v1/delivery/{first}");
-    assert_eq!(
-        (status(&path, DEMO_KEY), status(&path, &admin), status(&path, &buyer)),
-        (200, 200, 404)
-    );
-    assert_eq!(status("/user/v1/delivery/x", DEMO_KEY), 400);
-    assert_eq!(status("/user/v1/delivery?state=gone", DEMO_KEY), 400);
-    assert_eq!(server.get(&path).status(), 401);
+    let all = ListDeliveries::default();
+    assert_eq!(list(&editor, &all), [second.clone(), first.clone()]);
+    let page = ListDeliveries { size: 1, start: 1, state: None };
+    assert_eq!(list(&editor, &page), std::slice::from_ref(&first));
+    let failed = ListDeliveries { state: Some(DeliveryState::Failed), ..all.clone() };
+    assert!(list(&editor, &failed).is_empty());
+    let delivered = ListDeliveries { state: Some(DeliveryState::Delivered), ..all.clone() };
+    assert_eq!(list(&admin, &delivered).len(), 2);
+    assert!(list(&buyer, &all).is_empty());
+    assert!(find(&editor, &first).is_ok() && find(&admin, &first).is_ok());
+    assert_eq!(find(&buyer, &first).unwrap_err().status, 404);
+    assert_eq!(ask(&server, "/user/v1/delivery/x", DEMO_KEY).status(), 400);
+    assert_eq!(ask(&server, "/user/v1/delivery?state=gone", DEMO_KEY).status(), 400);
+    assert_eq!(server.get(&format!("/user/v1/delivery/{first}")).status(), 401);
 }
 
 #[test]

@@ -34,6 +34,7 @@ mod engine;
 mod faults;
 mod formats;
 mod garage;
+mod generated_clients;
 mod getting_in;
 mod hostile;
 mod http;

@@ -93,7 +93,7 @@ fn deliveries_are_sent_once_and_those_of_a_killed_node_by_another_one() {
     drop(posted);
     let (headers, _) = WebhookRequest::accept(&listener).answer("200 OK");
     assert_eq!(headers["webhook-id"], hanging);
-    assert_eq!(until(&second, &hanging, "delivered")["attempts"], 2);
+    assert_eq!(until(&second, &hanging, "delivered").attempts, 2);
     // While both nodes run, each delivery is sent once, whichever node received the request.
     let third = start_node_beside(&first, &settings);
     let asked = [
@@ -109,7 +109,7 @@ fn deliveries_are_sent_once_and_those_of_a_killed_node_by_another_one() {
         .collect();
     assert_eq!(came, asked.iter().cloned().collect());
     for id in &asked {
-        assert_eq!(until(&third, id, "delivered")["attempts"], 1);
+        assert_eq!(until(&third, id, "delivered").attempts, 1);
     }
     let more = listener.accept().map(drop).unwrap_err();
     assert_eq!(more.kind(), ErrorKind::WouldBlock, "nothing else came");

@@ -191,7 +191,7 @@ fn an_sftp_server_with_the_pinned_key_gets_the_files_that_the_urls_deliver() {
     // Nothing is sent to a server with another host key.
     let other = json!({ "hostKey": format!("SHA256:{}", "A".repeat(43)), "path": "other" });
     let other = deliver(&server, "other", "sftp", &with(settings, &other));
-    let error = until(&server, &other, "failed")["error"].to_string();
+    let error = until(&server, &other, "failed").error.unwrap();
     assert!(error.contains("the host key is SHA256:"), "{error}");
     assert!(!receiver.files().join("other").exists());
 }

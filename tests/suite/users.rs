@@ -2,6 +2,15 @@
 
 use std::fs;
 
+use api::orders::{ListOrders, LoadOrder};
+use api::organization::{
+    ListOrganizationUsers, UpdateOrganizationUser, UserRightsUpdate, UserUpdate,
+};
+use api::user::{
+    ListDevices, LoadProfile, LoadProfileProperties, Profile, RegisterDevice, RemoveDevice,
+    ReplaceProfile, UpdateProfileProperties,
+};
+use model::account::DeviceKind;
 use reqwest::{
     Method,
     blocking::Response,
@@ -13,6 +22,7 @@ use reqwest::{
 };
 use serde_json::{Value, json};
 
+use crate::common::api::{ApiCaller, Refusal};
 use crate::common::{DEMO_KEY, Server, tokens};
 
 /// A client of the API with its credentials.
@@ -196,27 +206,36 @@ fn a_user_sees_itself_with_its_agreements_and_its_organization() {
     assert_eq!(key.get("/user/v1/organization"), organization);
 }
 
+/// A profile of these properties.
+fn profile(properties: Value) -> Profile {
+    serde_json::from_value(properties).unwrap()
+}
+
 #[test]
 fn a_profile_is_stored_replaced_and_patched() {
     let server = Server::demo();
-    let key = Caller::key(&server);
-    assert_eq!(key.get("/user/v1/profile"), json!({}));
-    let whole = json!({ "a": { "b": [1, null, "å"] }, "__proto__": 1, "x y/z": true });
-    key.done(Method::PUT, "/user/v1/profile", Some(&whole));
-    assert_eq!(key.get("/user/v1/profile"), whole);
-    assert_eq!(key.get("/user/v1/profile/__proto__,none"), json!({ "__proto__": 1 }));
-    let part = json!({ "a": { "b": [1, null, "å"] }, "x y/z": true });
-    assert_eq!(key.get("/user/v1/profile/x%20y%2Fz,%20a"), part);
-    assert_eq!(key.get("/user/v1/profile/toString,constructor"), json!({}));
-    let given = json!({ "a": 2, "unlisted": 3 });
-    key.done(Method::PUT, "/user/v1/profile/a,__proto__,new", Some(&given));
-    let patched = json!({ "a": 2, "__proto__": 1, "x y/z": true });
-    assert_eq!(key.get("/user/v1/profile"), patched);
+    let key = ApiCaller::key(&server, DEMO_KEY);
+    let load = |property: &str| {
+        key.ask(&LoadProfileProperties { property: property.to_owned() }).unwrap()
+    };
+    assert_eq!(key.ask(&LoadProfile {}), Ok(profile(json!({}))));
+    let whole = profile(json!({ "a": { "b": [1, null, "å"] }, "__proto__": 1, "x y/z": true }));
+    key.send(&ReplaceProfile {}, &whole).unwrap();
+    assert_eq!(key.ask(&LoadProfile {}), Ok(whole));
+    assert_eq!(load("__proto__,none"), profile(json!({ "__proto__": 1 })));
+    let part = profile(json!({ "a": { "b": [1, null, "å"] }, "x y/z": true }));
+    assert_eq!(load("x y/z, a"), part);
+    assert_eq!(load("toString,constructor"), profile(json!({})));
+    let given = profile(json!({ "a": 2, "unlisted": 3 }));
+    let change = UpdateProfileProperties { property: "a,__proto__,new".to_owned() };
+    key.send(&change, &given).unwrap();
+    let patched = profile(json!({ "a": 2, "__proto__": 1, "x y/z": true }));
+    assert_eq!(key.ask(&LoadProfile {}), Ok(patched.clone()));
     let server = server.restart(&[]);
-    let key = Caller::key(&server);
-    assert_eq!(key.get("/user/v1/profile"), patched);
-    key.done(Method::PUT, "/user/v1/profile", Some(&json!({})));
-    assert_eq!(key.get("/user/v1/profile"), json!({}));
+    let key = ApiCaller::key(&server, DEMO_KEY);
+    assert_eq!(key.ask(&LoadProfile {}), Ok(patched));
+    key.send(&ReplaceProfile {}, &profile(json!({}))).unwrap();
+    assert_eq!(key.ask(&LoadProfile {}), Ok(profile(json!({}))));
 }
 
 #[test]
@@ -252,14 +271,24 @@ fn a_profile_that_is_not_an_object_or_is_too_large_is_refused() {
 fn a_device_is_registered_and_unregistered() {
     let server = Server::demo();
     let key = Caller::key(&server);
+    let caller = ApiCaller::key(&server, DEMO_KEY);
     let path = "/user/v1/device/token:1_a-b";
-    for query in ["type=ios&model=Phone+1", "type=ios-sandbox&model=2&name=Min%20telefon"] {
-        key.done(Method::PUT, &format!("{path}?{query}"), None);
+    key.done(Method::PUT, &format!("{path}?type=ios&model=Phone+1"), None);
+    let token = "token:1_a-b".to_owned();
+    let name = "Min telefon".to_owned();
+    let again = RegisterDevice {
+        token: token.clone(),
+        kind: DeviceKind::IosSandbox,
+        name: Some(name.clone()),
+        model: "2".to_owned(),
+    };
+    caller.ask(&again).unwrap();
+    let listed = caller.ask(&ListDevices {}).unwrap();
+    assert_eq!((listed.len(), &listed[0].model, &listed[0].name), (1, &again.model, &Some(name)));
+    for token in [token.clone(), token, "unknown".to_owned()] {
+        caller.ask(&RemoveDevice { token }).unwrap();
     }
-    for _ in 0..2 {
-        key.done(Method::DELETE, path, None);
-    }
-    key.done(Method::DELETE, "/user/v1/device/unknown", None);
+    key.done(Method::DELETE, path, None);
     let refused = |path: &str| key.refused(Method::PUT, path, None);
     let missing = vec!["required query type".to_owned(), "required query model".to_owned()];
     assert_eq!(refused(path), (400, missing));
@@ -291,20 +320,21 @@ fn wrong_parameters_of_the_order_list_are_named() {
 #[test]
 fn one_order_equals_its_entry_in_the_list() {
     let server = Server::demo();
-    let key = Caller::key(&server);
-    assert_eq!(key.send(Method::GET, "/media/image/demo-urtavla.jpg", None).status(), 200);
-    let order = &key.get("/user/v1/order")["orders"][0];
-    let path = format!("/user/v1/order/{}", order["id"]);
-    assert_eq!(key.get(&path), *order);
+    let key = ApiCaller::key(&server, DEMO_KEY);
+    let headers = [("authorization", key.authorization.as_str())];
+    assert_eq!(server.get_with("/media/image/demo-urtavla.jpg", &headers).status(), 200);
+    let order = key.ask(&ListOrders::default()).unwrap().orders.remove(0);
+    let found = key.ask(&LoadOrder { id: order.id }).unwrap();
+    assert_eq!(json!(found), json!(order));
     // The demo buyer belongs to another organization, and order 999999 does not exist.
-    let buyer = Caller {
-        server: &server,
-        authorization: "ApiKey demo-key-0000-0000-000000000003".to_owned(),
-    };
-    assert_eq!(buyer.refused(Method::GET, &path, None), (404, Vec::new()));
-    assert_eq!(key.refused(Method::GET, "/user/v1/order/999999", None), (404, Vec::new()));
+    let buyer = ApiCaller::key(&server, "demo-key-0000-0000-000000000003");
+    for (caller, id) in [(&buyer, order.id), (&key, 999_999)] {
+        let Refusal { status, faults, .. } = caller.ask(&LoadOrder { id }).unwrap_err();
+        assert_eq!((status, faults.len()), (404, 0), "{id}");
+    }
     let id = (400, vec!["type path id".to_owned()]);
-    assert_eq!(key.refused(Method::GET, "/user/v1/order/x", None), id);
+    let raw = Caller::key(&server);
+    assert_eq!(raw.refused(Method::GET, "/user/v1/order/x", None), id);
 }
 
 #[test]
@@ -431,13 +461,13 @@ fn an_invalid_user_is_refused_with_every_reason() {
 #[test]
 fn a_revoked_access_level_is_gone_with_the_next_call() {
     let server = Server::demo();
-    let admin = Caller::bearer(&server, &tokens::admin(&server));
-    let body = json!({ "access": { "admin": false } });
-    let own = admin.send(Method::PUT, "/user/v1/organization/user/102", Some(&body));
-    assert_eq!(own.status(), 200);
-    let (status, errors) = admin.refused(Method::GET, "/user/v1/organization/user", None);
-    assert_eq!(status, 403);
-    assert!(errors[0].starts_with("admin_required "), "{errors:?}");
+    let admin = ApiCaller::bearer(&server, &tokens::admin(&server));
+    let access = Some(UserRightsUpdate { admin: Some(false), mediebank: None });
+    let body = UserUpdate { access, ..UserUpdate::default() };
+    admin.send(&UpdateOrganizationUser { id: 102 }, &body).unwrap();
+    let refused = admin.ask(&ListOrganizationUsers {}).unwrap_err();
+    assert_eq!(refused.status, 403);
+    assert!(refused.faults[0].starts_with("admin_required "), "{refused:?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, header};
 use schemars::{JsonSchema, SchemaGenerator};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use crate::schema;
@@ -10,13 +10,15 @@ use crate::schema;
 /// A kind of answer, which the server writes and a client of this process parses.
 pub trait Answer {
     /// The answer as a client sees it.
-    type Content;
+    type Content: DeserializeOwned;
 
     /// Adds the answer to `responses`, the responses of an operation by status.
     fn describe(generator: &mut SchemaGenerator, responses: &mut Map<String, Value>);
 
-    /// Parses the body of a successful response.
-    fn parse(headers: &HeaderMap, body: &[u8]) -> serde_json::Result<Self::Content>;
+    /// Parses a successful response, whose body is JSON unless an answer says otherwise.
+    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<Self::Content> {
+        serde_json::from_slice(body)
+    }
 }
 
 /// 200 with a `T` as JSON.
@@ -29,10 +31,6 @@ impl<T: Serialize + DeserializeOwned + JsonSchema> Answer for Json<T> {
     fn describe(generator: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
         responses.insert("200".to_owned(), describe_json::<T>(generator));
     }
-
-    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<T> {
-        serde_json::from_slice(body)
-    }
 }
 
 /// Describes a response with a `T` as JSON.
@@ -42,6 +40,24 @@ pub fn describe_json<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
         "description": schema::first_paragraph(&schema::description::<T>()),
         "content": { "application/json": { "schema": schema } },
     })
+}
+
+/// Describes several responses with a `T` as JSON, by status and description.
+pub(crate) fn describe_json_by_status<T: JsonSchema>(
+    generator: &mut SchemaGenerator,
+    responses: &mut Map<String, Value>,
+    descriptions: &[(&str, &str)],
+) {
+    for (status, description) in descriptions {
+        let mut response = describe_json::<T>(generator);
+        response["description"] = (*description).into();
+        responses.insert((*status).to_owned(), response);
+    }
+}
+
+/// Describes a header that the response always has.
+pub(crate) fn response_header(description: &str) -> Value {
+    json!({ "description": description, "required": true, "schema": { "type": "string" } })
 }
 
 /// 200 with the plain text `OK`.
@@ -65,7 +81,7 @@ impl Answer for Done {
 }
 
 /// 200 with a `T` as JSON and its entity tag in the header `ETag`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct Tagged<T> {
     /// The object.
     pub value: T,
@@ -78,11 +94,7 @@ impl<T: Serialize + DeserializeOwned + JsonSchema> Answer for Tagged<T> {
 
     fn describe(generator: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
         let mut response = describe_json::<T>(generator);
-        response["headers"] = json!({ "ETag": {
-            "description": "The version, for `If-Match`.",
-            "required": true,
-            "schema": { "type": "string" },
-        } });
+        response["headers"] = json!({ "ETag": response_header("The version, for `If-Match`.") });
         responses.insert("200".to_owned(), response);
     }
 
@@ -103,22 +115,10 @@ impl<T: Serialize + DeserializeOwned + JsonSchema> Answer for Deprecated<T> {
     fn describe(generator: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
         let mut response = describe_json::<T>(generator);
         response["headers"] = json!({
-            "Deprecation": {
-                "description": "Since when the address is deprecated (RFC 9745).",
-                "required": true,
-                "schema": { "type": "string" },
-            },
-            "Link": {
-                "description": "The replacement, with the relation `successor-version`.",
-                "required": true,
-                "schema": { "type": "string" },
-            },
+            "Deprecation": response_header("Since when the address is deprecated (RFC 9745)."),
+            "Link": response_header("The replacement, with the relation `successor-version`."),
         });
         responses.insert("200".to_owned(), response);
-    }
-
-    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<T> {
-        serde_json::from_slice(body)
     }
 }
 
@@ -131,10 +131,6 @@ impl<T: Serialize + DeserializeOwned + JsonSchema> Answer for Accepted<T> {
 
     fn describe(generator: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
         responses.insert("202".to_owned(), describe_json::<T>(generator));
-    }
-
-    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<T> {
-        serde_json::from_slice(body)
     }
 }
 
@@ -164,18 +160,16 @@ pub trait FileKind {
     const MEDIA_TYPE: &'static str;
     /// One sentence about the file.
     const DESCRIPTION: &'static str;
-    /// True if the file is binary.
-    const IS_BINARY: bool;
 }
 
 impl<K: FileKind> Answer for File<K> {
     type Content = Vec<u8>;
 
     fn describe(_: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
-        let schema = if K::IS_BINARY {
-            json!({ "contentMediaType": K::MEDIA_TYPE })
-        } else {
+        let schema = if K::MEDIA_TYPE.starts_with("text/") {
             json!({ "type": "string" })
+        } else {
+            json!({ "contentMediaType": K::MEDIA_TYPE })
         };
         let response = json!({
             "description": K::DESCRIPTION,
@@ -187,4 +181,13 @@ impl<K: FileKind> Answer for File<K> {
     fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<Vec<u8>> {
         Ok(body.to_vec())
     }
+}
+
+/// The text that confirms a removal.
+#[derive(Clone, Copy, Debug)]
+pub struct Removal;
+
+impl FileKind for Removal {
+    const MEDIA_TYPE: &'static str = "text/plain";
+    const DESCRIPTION: &'static str = "Removed.";
 }

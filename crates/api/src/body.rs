@@ -91,15 +91,7 @@ where
     type Reader = JsonReader<T>;
 
     fn read(reader: &JsonReader<T>, body: &[u8]) -> Result<T, Vec<Fault>> {
-        if body.iter().all(u8::is_ascii_whitespace) {
-            let message = "the body is empty, expected JSON";
-            return Err(vec![Fault::new("required", Location::Body, "", message)]);
-        }
-        let value = serde_json::from_slice(body).map_err(|cause| {
-            let message = format!("the body is not JSON: {cause}");
-            vec![Fault::new("format", Location::Body, "", message)]
-        })?;
-        reader.read(value)
+        reader.read(parse_json(body)?, Vec::new())
     }
 
     fn describe(generator: &mut SchemaGenerator) -> Option<Value> {
@@ -110,6 +102,18 @@ where
             "content": { "application/json": { "schema": schema } },
         }))
     }
+}
+
+/// Parses a body, whose type may be declared in any way.
+pub(crate) fn parse_json(body: &[u8]) -> Result<Value, Vec<Fault>> {
+    if body.iter().all(u8::is_ascii_whitespace) {
+        let message = "the body is empty, expected JSON";
+        return Err(vec![Fault::new("required", Location::Body, "", message)]);
+    }
+    serde_json::from_slice(body).map_err(|cause| {
+        let message = format!("the body is not JSON: {cause}");
+        vec![Fault::new("format", Location::Body, "", message)]
+    })
 }
 
 /// Elements of a list that are checked for faults: one more than the longest list that a schema allows.
@@ -135,11 +139,18 @@ pub struct JsonReader<T> {
 }
 
 impl<T: DeserializeOwned> JsonReader<T> {
-    fn read(&self, mut body: Value) -> Result<T, Vec<Fault>> {
-        if !self.validator.is_valid(&body) {
+    /// Converts `body`, of which `further` faults are known that its schema cannot express.
+    ///
+    /// Fails with everything that is wrong with it.
+    pub(crate) fn read(&self, mut body: Value, mut further: Vec<Fault>) -> Result<T, Vec<Fault>> {
+        if !further.is_empty() || !self.validator.is_valid(&body) {
             // The validator collects the faults of all elements before the first is reported.
             shorten_lists(&mut body);
-            return Err(Fault::collect(&self.validator, &body, |_| Location::Body));
+            let mut faults = Fault::collect(&self.validator, &body, |_| Location::Body);
+            // A property that breaks its schema too is reported once.
+            further.retain(|fault| faults.iter().all(|known| known.path != fault.path));
+            faults.append(&mut further);
+            return Err(faults);
         }
         // The schema is derived from the type, so a value that it allows fails only where a type is narrower than its schema.
         serde_json::from_value(body)

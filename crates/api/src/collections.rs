@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::access::KnownCaller;
-use crate::answer::{Answer, Done, Json};
+use crate::answer::{Answer, Done, Json, response_header};
 use crate::body::{JsonBody, NoBody};
 use crate::endpoint;
 use crate::endpoint::{RequestHeader, Section};
@@ -29,95 +29,81 @@ const SECTION: Section = Section {
     description: "Named, ordered lists of items that users can share and download.",
 };
 
-endpoint!(ListCollections: GET "/collection/v1/collection", "getCollections", KnownCaller, NoBody => Json<Vec<ListedCollection>>);
-endpoint!(CreateCollection: POST "/collection/v1/collection", "addCollection", KnownCaller, JsonBody<CollectionBody, COLLECTION_BODY_BYTES_MAX> => Json<Collection>, Conflict);
-endpoint!(LoadCollection: GET "/collection/v1/collection/{id}", "getCollection", KnownCaller, NoBody => Json<CollectionWithItems>, NoCollection);
-endpoint!(UpdateCollection: PUT "/collection/v1/collection/{id}", "updateCollection", KnownCaller, JsonBody<CollectionChange, COLLECTION_BODY_BYTES_MAX> => Json<Collection>, NoCollection);
-endpoint!(DeleteCollection: DELETE "/collection/v1/collection/{id}", "removeCollection", KnownCaller, NoBody => Done, NoCollection);
-endpoint!(AddCollectionItems: POST "/collection/v1/collection/{id}/items", "addCollectionItems", KnownCaller, JsonBody<CollectionItems, COLLECTION_BODY_BYTES_MAX> => Done, NoCollection, Conflict);
-endpoint!(RemoveCollectionItems: DELETE "/collection/v1/collection/{id}/items", "removeCollectionItems", KnownCaller, JsonBody<CollectionItems, COLLECTION_BODY_BYTES_MAX> => Done, NoCollection);
-endpoint!(LoadCollectionZip: GET "/collection/v1/collection/{id}/zip", "getCollectionZip", KnownCaller, NoBody => CollectionZip, [RequestHeader::IF_NONE_MATCH, RequestHeader::IF_MATCH_ANY, RequestHeader::RANGE], NoCollection);
-
-/// The caller's collections.
-///
-/// Oldest first.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct ListCollections {
-    /// `bare` leaves out `content` and `removedContent`.
-    #[serde(with = "property::word")]
-    #[schemars(schema_with = "property::words::<DocumentLayout>")]
-    pub layout: DocumentLayout,
-}
-
-/// Create a collection.
-///
-/// A new collection is empty.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct CreateCollection {}
-
-/// A collection with its items.
-///
-/// A public collection can be read by every caller who knows its id. `items` holds the documents of `content` that the
-/// caller may see.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadCollection {
-    /// The collection's id.
-    pub id: String,
-}
-
-/// Rename, share or reorder a collection.
-///
-/// Omitted properties keep their value; `name` may be omitted if `content` is given. `content` sets the order of the
-/// items: listed items come first, the others follow in their previous order. It never adds or removes items.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct UpdateCollection {
-    /// The collection's id.
-    pub id: String,
-}
-
-/// Delete a collection.
-///
-/// The items stay in the archive.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct DeleteCollection {
-    /// The collection's id.
-    pub id: String,
-}
-
-/// Add items.
-///
-/// Items are appended in the order of the body; an item already in the collection keeps its position. Items that do not
-/// exist or that the caller may not see are skipped.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct AddCollectionItems {
-    /// The collection's id.
-    pub id: String,
-}
-
-/// Remove items.
-///
-/// Items that are not in the collection are ignored.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct RemoveCollectionItems {
-    /// The collection's id.
-    pub id: String,
-}
-
-/// Download a collection as a zip.
-///
-/// A zip with the files of every item that an agreement of the caller covers. Each item counts as a purchase, as when
-/// its own zip is downloaded. Items that cannot be delivered are left out and no order is placed for them;
-/// `left-out.txt` lists them with the reason.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadCollectionZip {
-    /// The collection's id.
-    pub id: String,
-    /// The id of the agreement to buy under.
-    pub agr: Option<i64>,
-    /// Prefix file names with the item's position in the collection, such as `01_`.
+endpoint! {
+    /// The caller's collections.
+    ///
+    /// Oldest first.
+    #[derive(Default)]
     #[serde(default)]
-    pub numbered: bool,
+    ListCollections: GET "/collection/v1/collection", "getCollections", KnownCaller, NoBody => Json<Vec<ListedCollection>> {
+        /// `bare` leaves out `content` and `removedContent`.
+        #[serde(with = "property::word")]
+        #[schemars(schema_with = "property::words::<DocumentLayout>")]
+        pub layout: DocumentLayout,
+    }
+
+    /// Create a collection.
+    ///
+    /// A new collection is empty.
+    CreateCollection: POST "/collection/v1/collection", "addCollection", KnownCaller, JsonBody<CollectionBody, COLLECTION_BODY_BYTES_MAX> => Json<Collection>, Conflict {}
+
+    /// A collection with its items.
+    ///
+    /// A public collection can be read by every caller who knows its id. `items` holds the documents of `content` that the
+    /// caller may see.
+    LoadCollection: GET "/collection/v1/collection/{id}", "getCollection", KnownCaller, NoBody => Json<CollectionWithItems>, NoCollection {
+        /// The collection's id.
+        pub id: String,
+    }
+
+    /// Rename, share or reorder a collection.
+    ///
+    /// Omitted properties keep their value; `name` may be omitted if `content` is given. `content` sets the order of the
+    /// items: listed items come first, the others follow in their previous order. It never adds or removes items.
+    UpdateCollection: PUT "/collection/v1/collection/{id}", "updateCollection", KnownCaller, JsonBody<CollectionChange, COLLECTION_BODY_BYTES_MAX> => Json<Collection>, NoCollection {
+        /// The collection's id.
+        pub id: String,
+    }
+
+    /// Delete a collection.
+    ///
+    /// The items stay in the archive.
+    DeleteCollection: DELETE "/collection/v1/collection/{id}", "removeCollection", KnownCaller, NoBody => Done, NoCollection {
+        /// The collection's id.
+        pub id: String,
+    }
+
+    /// Add items.
+    ///
+    /// Items are appended in the order of the body; an item already in the collection keeps its position. Items that do not
+    /// exist or that the caller may not see are skipped.
+    AddCollectionItems: POST "/collection/v1/collection/{id}/items", "addCollectionItems", KnownCaller, JsonBody<CollectionItems, COLLECTION_BODY_BYTES_MAX> => Done, NoCollection, Conflict {
+        /// The collection's id.
+        pub id: String,
+    }
+
+    /// Remove items.
+    ///
+    /// Items that are not in the collection are ignored.
+    RemoveCollectionItems: DELETE "/collection/v1/collection/{id}/items", "removeCollectionItems", KnownCaller, JsonBody<CollectionItems, COLLECTION_BODY_BYTES_MAX> => Done, NoCollection {
+        /// The collection's id.
+        pub id: String,
+    }
+
+    /// Download a collection as a zip.
+    ///
+    /// A zip with the files of every item that an agreement of the caller covers. Each item counts as a purchase, as when
+    /// its own zip is downloaded. Items that cannot be delivered are left out and no order is placed for them;
+    /// `left-out.txt` lists them with the reason.
+    LoadCollectionZip: GET "/collection/v1/collection/{id}/zip", "getCollectionZip", KnownCaller, NoBody => CollectionZip, [RequestHeader::IF_NONE_MATCH, RequestHeader::IF_MATCH_ANY, RequestHeader::RANGE], NoCollection {
+        /// The collection's id.
+        pub id: String,
+        /// The id of the agreement to buy under.
+        pub agr: Option<i64>,
+        /// Prefix file names with the item's position in the collection, such as `01_`.
+        #[serde(default)]
+        pub numbered: bool,
+    }
 }
 
 /// A collection in the list of the caller's collections.
@@ -263,11 +249,11 @@ impl Answer for CollectionZip {
 
     fn describe(_: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
         let whole = json!({
-            "Accept-Ranges": header("`bytes`.", true),
-            "Content-Disposition": header("A file name based on the collection's name.", true),
+            "Accept-Ranges": response_header("`bytes`."),
+            "Content-Disposition": response_header("A file name based on the collection's name."),
         });
-        let range = header("The returned range, if one was requested.", false);
-        let size = header("The size of the zip file in bytes.", true);
+        let range = optional_header("The returned range, if one was requested.");
+        let size = response_header("The size of the zip file in bytes.");
         let zip = json!({ "schema": { "contentMediaType": "application/zip" } });
         let ranges = json!({ "schema": { "contentMediaType": "multipart/byteranges" } });
         let mut part = response("The requested ranges.", json!({ "Content-Range": range }));
@@ -291,12 +277,12 @@ impl Answer for CollectionZip {
 
 /// Describes a response with `headers` and the ones that all responses about the file have.
 fn response(description: &str, mut headers: Value) -> Value {
-    headers["ETag"] = header("A strong entity tag.", true);
-    headers["Last-Modified"] = header("When the item was stored.", false);
-    headers["Cache-Control"] = header("Cache directives.", true);
+    headers["ETag"] = response_header("A strong entity tag.");
+    headers["Last-Modified"] = optional_header("When the item was stored.");
+    headers["Cache-Control"] = response_header("Cache directives.");
     json!({ "description": description, "headers": headers })
 }
 
-fn header(description: &str, required: bool) -> Value {
-    json!({ "description": description, "required": required, "schema": { "type": "string" } })
+fn optional_header(description: &str) -> Value {
+    json!({ "description": description, "schema": { "type": "string" } })
 }

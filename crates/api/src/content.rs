@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::civil::Date;
 use model::MediaType;
 use model::item::{DocumentLayout, PubStatus};
+use query::limits::FILTER_SIDE_PX_MAX;
 use query::{Facet, FilterField};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -45,79 +46,77 @@ const SECTION: Section = Section {
 
 const OPEN: Access = Access::ROLES.or_anonymous();
 
-endpoint!(SearchItems: GET "/content/v1/{mediaType}/search", "search", UnknownCaller: OPEN.or_basic(), NoBody => Json<SearchResult>, NotFound);
-endpoint!(SuggestTexts: GET "/content/v1/{mediaType}/suggest", "suggest", UnknownCaller: OPEN, NoBody => Json<Suggestions>);
-endpoint!(StreamItems: GET "/content/v1/{mediaType}/stream", "stream", UnknownCaller: OPEN, NoBody => Deprecated<StreamResult>);
-
-/// Search in the archive.
-///
-/// Finds items that the caller's agreements cover; `agr` and `p` narrow the search. Photos (`image`) are also found without
-/// credentials unless the operator has disabled this; `agr` and commissioned items always need credentials. This is the only
-/// operation that accepts a user name and password (HTTP Basic).
-///
-/// The filters, from `subject.code` to `terms`, narrow any query. A filter given several times finds items with any of its
-/// values; a leading `-` excludes a value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct SearchItems {
-    /// The media type; `_all` searches all of them.
-    #[serde(rename = "mediaType", with = "any_media_type")]
-    #[schemars(schema_with = "searched_media_types")]
-    pub media_type: Option<MediaType>,
-    /// The search query: all words must match. Supports `OR` (`||`), `AND` (`&&`), `NOT` (`-`, `!`), parentheses, "phrases",
-    /// `field:value`, `prefix*`, `*`, and for dates and numbers `field:[a TO b]` and `field:>a`. The address or id of an item
-    /// finds that item.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub q: String,
-    #[serde(flatten)]
-    pub scope: SearchScope,
-    /// True lets words of `q` match in other forms too (stemming): `hund` finds *hundar* in a Swedish text. The item's
-    /// `language` selects the rules: Swedish, English, Norwegian, Danish, Finnish or German; items in unknown or other
-    /// languages are treated as Swedish and English. Only lower-case words without quotation marks or `*` are expanded,
-    /// either without a field or in `headline`, `description_text` and `body_text`, and not after `NOT` or `-`. When sorted
-    /// by relevance, exact matches come first.
-    pub forms: bool,
-    #[serde(flatten)]
-    pub period: SearchPeriod,
-    /// Publication statuses. `commissioned` is for administrators and the provider. A list: `pubstatus=a,b`,
-    /// `pubstatus=a&pubstatus=b` or `pubstatus[]=a&pubstatus[]=b`.
-    #[serde(rename = "pubstatus", with = "property::word_list")]
-    #[schemars(schema_with = "searched_statuses")]
-    pub statuses: Vec<PubStatus>,
-    /// The maximum number of hits.
-    #[serde(rename = "s")]
-    #[schemars(range(max = HITS_MAX))]
-    pub size: usize,
-    /// The number of hits to skip, preferably a multiple of `s`.
-    #[serde(rename = "fr")]
-    #[schemars(range(max = HITS_MAX))]
-    pub skip: usize,
-    /// The order of hits; `default` is order of arrival.
-    #[serde(with = "property::word")]
-    #[schemars(schema_with = "property::words::<SearchOrder>")]
-    pub sort: SearchOrder,
-    /// Fields to count the hits by (facets). A list: `facets=a,b`, `facets=a&facets=b` or `facets[]=a&facets[]=b`.
-    #[serde(with = "property::word_list", skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "property::lists_of_words::<Facet>")]
-    pub facets: Vec<Facet>,
-    /// `bare` returns what a list needs: no body text and one thumbnail.
-    #[serde(with = "property::word")]
-    #[schemars(schema_with = "property::words::<DocumentLayout>")]
-    pub layout: DocumentLayout,
-    #[serde(flatten)]
-    #[schemars(schema_with = "filters")]
-    pub filters: FilterValues,
-    /// Only items whose picture is nearly that of this item, named by media type and id: the same photograph sent twice,
-    /// saved again or in another size. The item itself is one of them. `404` if the caller would not find it, `400` if its
-    /// picture cannot be compared.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(example = "image/demo-urtavla")]
-    pub duplicates: Option<String>,
-    /// Only items that come after this one, named by its `uri`, in the order of arrival: with the first hit of an earlier
-    /// answer, what has arrived since.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("format" = "uri"))]
-    pub last: Option<String>,
+endpoint! {
+    /// Search in the archive.
+    ///
+    /// Finds items that the caller's agreements cover; `agr` and `p` narrow the search. Photos (`image`) are also found without
+    /// credentials unless the operator has disabled this; `agr` and commissioned items always need credentials. This is the only
+    /// operation that accepts a user name and password (HTTP Basic).
+    ///
+    /// The filters, from `subject.code` to `terms`, narrow any query. A filter given several times finds items with any of its
+    /// values; a leading `-` excludes a value.
+    #[derive(PartialEq, Eq)]
+    #[serde(default)]
+    SearchItems: GET "/content/v1/{mediaType}/search", "search", UnknownCaller: OPEN.or_basic(), NoBody => Json<SearchResult>, NotFound {
+        /// The media type; `_all` searches all of them.
+        #[serde(rename = "mediaType", with = "any_media_type")]
+        #[schemars(schema_with = "searched_media_types")]
+        pub media_type: Option<MediaType>,
+        /// The search query: all words must match. Supports `OR` (`||`), `AND` (`&&`), `NOT` (`-`, `!`), parentheses, "phrases",
+        /// `field:value`, `prefix*`, `*`, and for dates and numbers `field:[a TO b]` and `field:>a`. The address or id of an item
+        /// finds that item.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        pub q: String,
+        #[serde(flatten)]
+        pub scope: SearchScope,
+        /// True lets words of `q` match in other forms too (stemming): `hund` finds *hundar* in a Swedish text. The item's
+        /// `language` selects the rules: Swedish, English, Norwegian, Danish, Finnish or German; items in unknown or other
+        /// languages are treated as Swedish and English. Only lower-case words without quotation marks or `*` are expanded,
+        /// either without a field or in `headline`, `description_text` and `body_text`, and not after `NOT` or `-`. When sorted
+        /// by relevance, exact matches come first.
+        pub forms: bool,
+        #[serde(flatten)]
+        pub period: SearchPeriod,
+        /// Publication statuses. `commissioned` is for administrators and the provider. A list: `pubstatus=a,b`,
+        /// `pubstatus=a&pubstatus=b` or `pubstatus[]=a&pubstatus[]=b`.
+        #[serde(rename = "pubstatus", with = "property::word_list")]
+        #[schemars(schema_with = "searched_statuses")]
+        pub statuses: Vec<PubStatus>,
+        /// The maximum number of hits.
+        #[serde(rename = "s")]
+        #[schemars(range(max = HITS_MAX))]
+        pub size: usize,
+        /// The number of hits to skip, preferably a multiple of `s`.
+        #[serde(rename = "fr")]
+        #[schemars(range(max = HITS_MAX))]
+        pub skip: usize,
+        /// The order of hits; `default` is order of arrival.
+        #[serde(with = "property::word")]
+        #[schemars(schema_with = "property::words::<SearchOrder>")]
+        pub sort: SearchOrder,
+        /// Fields to count the hits by (facets). A list: `facets=a,b`, `facets=a&facets=b` or `facets[]=a&facets[]=b`.
+        #[serde(with = "property::word_list", skip_serializing_if = "Vec::is_empty")]
+        #[schemars(schema_with = "property::lists_of_words::<Facet>")]
+        pub facets: Vec<Facet>,
+        /// `bare` returns what a list needs: no body text and one thumbnail.
+        #[serde(with = "property::word")]
+        #[schemars(schema_with = "property::words::<DocumentLayout>")]
+        pub layout: DocumentLayout,
+        #[serde(flatten)]
+        #[schemars(schema_with = "filters")]
+        pub filters: FilterValues,
+        /// Only items whose picture is nearly that of this item, named by media type and id: the same photograph sent twice,
+        /// saved again or in another size. The item itself is one of them. `404` if the caller would not find it, `400` if its
+        /// picture cannot be compared.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(example = "image/demo-urtavla")]
+        pub duplicates: Option<String>,
+        /// Only items that come after this one, named by its `uri`, in the order of arrival: with the first hit of an earlier
+        /// answer, what has arrived since.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("format" = "uri"))]
+        pub last: Option<String>,
+    }
 }
 
 impl Default for SearchItems {
@@ -217,36 +216,38 @@ pub enum SearchOrder {
     Relevance,
 }
 
-/// Complete a text that is being typed.
-///
-/// Suggests words, persons, places and subjects for a search box, each with the number of items that a search of the caller
-/// would find. The filters and dates of a search narrow what is counted. A text with signs of the query language is not
-/// completed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct SuggestTexts {
-    /// The media type; `_all` searches all of them.
-    #[serde(rename = "mediaType", with = "any_media_type")]
-    #[schemars(schema_with = "searched_media_types")]
-    pub media_type: Option<MediaType>,
-    /// The text, of 200 characters at most. Its last word is completed, from two letters on; the others count as they are.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    #[schemars(length(max = SUGGESTION_CHARS_MAX))]
-    pub q: String,
-    /// True if the text is complete, and is to be respelled: words that occur in no item of the caller are replaced by the
-    /// nearest ones that do.
-    pub spelling: bool,
-    /// The maximum number of words, and of values of each facet.
-    #[serde(rename = "s")]
-    #[schemars(range(max = SUGGESTIONS_MAX))]
-    pub size: usize,
-    #[serde(flatten)]
-    pub scope: SearchScope,
-    #[serde(flatten)]
-    pub period: SearchPeriod,
-    #[serde(flatten)]
-    #[schemars(schema_with = "filters")]
-    pub filters: FilterValues,
+endpoint! {
+    /// Complete a text that is being typed.
+    ///
+    /// Suggests words, persons, places and subjects for a search box, each with the number of items that a search of the caller
+    /// would find. The filters and dates of a search narrow what is counted. A text with signs of the query language is not
+    /// completed.
+    #[derive(PartialEq, Eq)]
+    #[serde(default)]
+    SuggestTexts: GET "/content/v1/{mediaType}/suggest", "suggest", UnknownCaller: OPEN, NoBody => Json<Suggestions> {
+        /// The media type; `_all` searches all of them.
+        #[serde(rename = "mediaType", with = "any_media_type")]
+        #[schemars(schema_with = "searched_media_types")]
+        pub media_type: Option<MediaType>,
+        /// The text, of 200 characters at most. Its last word is completed, from two letters on; the others count as they are.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        #[schemars(length(max = SUGGESTION_CHARS_MAX))]
+        pub q: String,
+        /// True if the text is complete, and is to be respelled: words that occur in no item of the caller are replaced by the
+        /// nearest ones that do.
+        pub spelling: bool,
+        /// The maximum number of words, and of values of each facet.
+        #[serde(rename = "s")]
+        #[schemars(range(max = SUGGESTIONS_MAX))]
+        pub size: usize,
+        #[serde(flatten)]
+        pub scope: SearchScope,
+        #[serde(flatten)]
+        pub period: SearchPeriod,
+        #[serde(flatten)]
+        #[schemars(schema_with = "filters")]
+        pub filters: FilterValues,
+    }
 }
 
 impl Default for SuggestTexts {
@@ -263,37 +264,39 @@ impl Default for SuggestTexts {
     }
 }
 
-/// Wait for the latest item.
-///
-/// A long poll. It cannot guarantee delivery when two items are published at the same instant.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(extend("deprecated" = true))]
-pub struct StreamItems {
-    /// The media type; `_all` searches all of them.
-    #[serde(rename = "mediaType", with = "any_media_type")]
-    #[schemars(schema_with = "streamed_media_types")]
-    pub media_type: Option<MediaType>,
-    /// The search query, as in a search.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub q: String,
-    #[serde(flatten)]
-    pub scope: SearchScope,
-    /// The order of hits; `default` is order of arrival.
-    #[serde(with = "property::word")]
-    #[schemars(schema_with = "property::words::<SearchOrder>")]
-    pub sort: SearchOrder,
-    /// `bare` returns what a list needs: no body text and one thumbnail.
-    #[serde(with = "property::word")]
-    #[schemars(schema_with = "property::words::<DocumentLayout>")]
-    pub layout: DocumentLayout,
-    /// The `uri` of the last item received.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("format" = "uri"))]
-    pub last: Option<String>,
-    /// Seconds to wait for a match.
-    #[schemars(range(max = POLL_S_MAX))]
-    pub wait: u32,
+endpoint! {
+    /// Wait for the latest item.
+    ///
+    /// A long poll. It cannot guarantee delivery when two items are published at the same instant.
+    #[derive(PartialEq, Eq)]
+    #[serde(default)]
+    #[schemars(extend("deprecated" = true))]
+    StreamItems: GET "/content/v1/{mediaType}/stream", "stream", UnknownCaller: OPEN, NoBody => Deprecated<StreamResult> {
+        /// The media type; `_all` searches all of them.
+        #[serde(rename = "mediaType", with = "any_media_type")]
+        #[schemars(schema_with = "streamed_media_types")]
+        pub media_type: Option<MediaType>,
+        /// The search query, as in a search.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        pub q: String,
+        #[serde(flatten)]
+        pub scope: SearchScope,
+        /// The order of hits; `default` is order of arrival.
+        #[serde(with = "property::word")]
+        #[schemars(schema_with = "property::words::<SearchOrder>")]
+        pub sort: SearchOrder,
+        /// `bare` returns what a list needs: no body text and one thumbnail.
+        #[serde(with = "property::word")]
+        #[schemars(schema_with = "property::words::<DocumentLayout>")]
+        pub layout: DocumentLayout,
+        /// The `uri` of the last item received.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("format" = "uri"))]
+        pub last: Option<String>,
+        /// Seconds to wait for a match.
+        #[schemars(range(max = POLL_S_MAX))]
+        pub wait: u32,
+    }
 }
 
 impl Default for StreamItems {
@@ -396,69 +399,66 @@ fn searched_statuses(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": { "type": "string", "enum": words } })
 }
 
-/// A parameter for each field. Which texts are values, and how many there may be, only their parser says.
+/// A parameter for each field. A value may be excluded and padded with spaces, so the reader leaves all of them to their parser.
 fn filters(_: &mut SchemaGenerator) -> Schema {
     let mut properties = Map::new();
     for field in FilterField::all() {
+        let (description, element) = describe_filter(field);
         let values = json!({
             "type": "array",
-            "items": { "type": "string", "examples": [example(field)] },
-            "description": description(field),
-            property::REPEATED: true,
+            "items": { "type": "string" },
+            "description": description,
+            property::REPEATED: element,
         });
         properties.insert(field.as_str().to_owned(), values);
     }
     json_schema!({ "type": "object", "properties": properties })
 }
 
-fn description(field: FilterField) -> &'static str {
+/// Returns the description of a filter and the schema of its values.
+fn describe_filter(field: FilterField) -> (&'static str, Value) {
     match field {
-        FilterField::Facet(Facet::SubjectCode) => "Only items with this subject, by its code.",
-        FilterField::Facet(Facet::ProductCode) => {
-            "Only items with this product; `p` does the same with lists."
+        FilterField::Facet(facet) => {
+            let (description, example) = describe_facet(facet);
+            (description, json!({ "type": "string", "examples": [example] }))
         }
-        FilterField::Facet(Facet::PlaceName) => "Only items with this place.",
-        FilterField::Facet(Facet::PersonName) => "Only items about this person.",
-        FilterField::Facet(Facet::CopyrightHolder) => "Only items of this copyright holder.",
-        FilterField::Facet(Facet::DigitalSourceType) => {
-            "Only pictures made in this way, by the code of the IPTC's vocabulary, such as `trainedAlgorithmicMedia`."
-        }
-        FilterField::Facet(Facet::SubjectName) => "Only items with this subject, by its name.",
-        FilterField::Facet(Facet::Byline) => "Only items with this byline.",
-        FilterField::Facet(Facet::Orientation) => {
-            "Only pictures of this shape: `landscape`, `portrait`, `square` (the sides differ by 5 % at most) or \
-             `panorama` (a landscape at least twice as wide as high)."
-        }
-        FilterField::Facet(Facet::Colour) => {
-            "Only pictures with colours (`colour`), or in shades of grey (`monochrome`)."
-        }
-        FilterField::Facet(Facet::MediaType) => {
-            "Only items of this media type, where the path has `_all`."
-        }
-        FilterField::MinPx => {
-            "Only pictures whose longer side has at least this number of pixels."
-        }
-        FilterField::Terms => {
-            "Only items with special terms of use (`special`), or without (`none`)."
-        }
+        FilterField::MinPx => (
+            "Only pictures whose longer side has at least this number of pixels.",
+            json!({ "type": "integer", "minimum": 1, "maximum": FILTER_SIDE_PX_MAX, "examples": [2000] }),
+        ),
+        FilterField::Terms => (
+            "Only items with special terms of use (`special`), or without (`none`).",
+            json!({ "type": "string", "enum": field.choices(), "examples": ["special"] }),
+        ),
     }
 }
 
-fn example(field: FilterField) -> &'static str {
-    match field {
-        FilterField::Facet(Facet::SubjectCode) => "17000000",
-        FilterField::Facet(Facet::ProductCode) => "FOTO",
-        FilterField::Facet(Facet::PlaceName) => "Bergen",
-        FilterField::Facet(Facet::PersonName) => "Erik Berg",
-        FilterField::Facet(Facet::CopyrightHolder) => "TT",
-        FilterField::Facet(Facet::DigitalSourceType) => "digitalArt",
-        FilterField::Facet(Facet::SubjectName) => "Weather",
-        FilterField::Facet(Facet::Byline) => "Anna Berg",
-        FilterField::Facet(Facet::Orientation) => "landscape",
-        FilterField::Facet(Facet::Colour) => "monochrome",
-        FilterField::Facet(Facet::MediaType) => "image",
-        FilterField::MinPx => "2000",
-        FilterField::Terms => "special",
+/// Returns the description of the filter by a facet, and an example of a value.
+fn describe_facet(facet: Facet) -> (&'static str, &'static str) {
+    match facet {
+        Facet::SubjectCode => ("Only items with this subject, by its code.", "17000000"),
+        Facet::ProductCode => {
+            ("Only items with this product; `p` does the same with lists.", "FOTO")
+        }
+        Facet::PlaceName => ("Only items with this place.", "Bergen"),
+        Facet::PersonName => ("Only items about this person.", "Erik Berg"),
+        Facet::CopyrightHolder => ("Only items of this copyright holder.", "TT"),
+        Facet::DigitalSourceType => (
+            "Only pictures made in this way, by the code of the IPTC's vocabulary, such as `trainedAlgorithmicMedia`.",
+            "digitalArt",
+        ),
+        Facet::SubjectName => ("Only items with this subject, by its name.", "Weather"),
+        Facet::Byline => ("Only items with this byline.", "Anna Berg"),
+        Facet::Orientation => (
+            "Only pictures of this shape: `landscape`, `portrait`, `square` (the sides differ by 5 % at most) or \
+             `panorama` (a landscape at least twice as wide as high).",
+            "landscape",
+        ),
+        Facet::Colour => (
+            "Only pictures with colours (`colour`), or in shades of grey (`monochrome`).",
+            "monochrome",
+        ),
+        Facet::MediaType => ("Only items of this media type, where the path has `_all`.", "image"),
     }
 }
 

@@ -1,6 +1,5 @@
 //! Deliveries, and the channels through which items are sent.
 
-use http::HeaderMap;
 use jiff::Timestamp;
 use model::account::{ChannelMethod, DeliveryState};
 use schemars::{JsonSchema, SchemaGenerator};
@@ -9,7 +8,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::access::{Access, KnownCaller};
-use crate::answer::{Answer, Done, Json, describe_json};
+use crate::answer::{Answer, Done, Json, describe_json_by_status};
 use crate::body::{JsonBody, NoBody};
 use crate::endpoint;
 use crate::endpoint::Section;
@@ -32,30 +31,23 @@ const SECTION: Section = Section {
 /// The access to operations that change channels.
 const CHANGES: Access = Access::ROLES.with_scopes(&["roles", "profile"]);
 
-endpoint!(ListDeliveries: GET "/user/v1/delivery", "getDeliveries", KnownCaller, NoBody => Json<Deliveries>);
-endpoint!(LoadDelivery: GET "/user/v1/delivery/{id}", "getDelivery", KnownCaller, NoBody => Json<Delivery>, NotFound);
-endpoint!(RepeatDelivery: POST "/user/v1/delivery/{id}", "repeatDelivery", KnownCaller, JsonBody<DeliveryRepetition> => RepeatedDelivery, NotFound);
-endpoint!(ListChannels: GET "/user/v1/channel", "getChannels", KnownCaller, NoBody => Json<Vec<Channel>>);
-endpoint!(UpdateChannel: PUT "/user/v1/channel/{name}", "updateChannel", KnownCaller: CHANGES, JsonBody<ChannelUpdate> => Json<Channel>, Conflict);
-endpoint!(RemoveChannel: DELETE "/user/v1/channel/{name}", "removeChannel", KnownCaller: CHANGES, NoBody => Done, NotFound);
-endpoint!(TestChannel: POST "/user/v1/channel/{name}/test", "testChannel", KnownCaller, NoBody => Json<ChannelTest>, NotFound, Conflict);
-
-/// Deliveries, newest first.
-///
-/// The caller's deliveries; an administrator gets those of the whole organization. Deliveries are kept for 90 days after they
-/// end.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct ListDeliveries {
-    /// The maximum number of deliveries.
-    #[schemars(range(max = DELIVERIES_LISTED_MAX))]
-    pub size: usize,
-    /// The number of deliveries to skip.
-    #[schemars(range(max = u32::MAX))]
-    pub start: u32,
-    /// The state of the deliveries.
-    #[schemars(schema_with = "property::words::<DeliveryState>")]
-    pub state: Option<DeliveryState>,
+endpoint! {
+    /// Deliveries, newest first.
+    ///
+    /// The caller's deliveries; an administrator gets those of the whole organization. Deliveries are kept for 90 days after they
+    /// end.
+    #[serde(default)]
+    ListDeliveries: GET "/user/v1/delivery", "getDeliveries", KnownCaller, NoBody => Json<Deliveries> {
+        /// The maximum number of deliveries.
+        #[schemars(range(max = DELIVERIES_LISTED_MAX))]
+        pub size: usize,
+        /// The number of deliveries to skip.
+        #[schemars(range(max = u32::MAX))]
+        pub start: u32,
+        /// The state of the deliveries.
+        #[schemars(schema_with = "property::words::<DeliveryState>")]
+        pub state: Option<DeliveryState>,
+    }
 }
 
 impl Default for ListDeliveries {
@@ -64,59 +56,55 @@ impl Default for ListDeliveries {
     }
 }
 
-/// A delivery.
-///
-/// The delivery's state, and why the last attempt failed.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadDelivery {
-    /// The delivery's id.
-    pub id: Uuid,
-}
+endpoint! {
+    /// A delivery.
+    ///
+    /// The delivery's state, and why the last attempt failed.
+    LoadDelivery: GET "/user/v1/delivery/{id}", "getDelivery", KnownCaller, NoBody => Json<Delivery>, NotFound {
+        /// The delivery's id.
+        pub id: Uuid,
+    }
 
-/// Resend a delivery.
-///
-/// For example when the receiver has lost the files. This is not a new purchase; the owner's agreements must still cover the
-/// item.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct RepeatDelivery {
-    /// The delivery's id.
-    pub id: Uuid,
-}
+    /// Resend a delivery.
+    ///
+    /// For example when the receiver has lost the files. This is not a new purchase; the owner's agreements must still cover the
+    /// item.
+    RepeatDelivery: POST "/user/v1/delivery/{id}", "repeatDelivery", KnownCaller, JsonBody<DeliveryRepetition> => RepeatedDelivery, NotFound {
+        /// The delivery's id.
+        pub id: Uuid,
+    }
 
-/// The caller's delivery channels.
-///
-/// Active and inactive channels, sorted by name.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ListChannels {}
+    /// The caller's delivery channels.
+    ///
+    /// Active and inactive channels, sorted by name.
+    ListChannels: GET "/user/v1/channel", "getChannels", KnownCaller, NoBody => Json<Vec<Channel>> {}
 
-/// Create or replace a delivery channel.
-///
-/// A setting that is sent back as it is shown keeps its value. So does an omitted secret, as long as the destination stays the
-/// same; `null` removes a setting. Channels of the method `directory` belong to the operator: only `active` can be changed,
-/// otherwise the error is `operator_channel`. A token needs the scope `profile`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct UpdateChannel {
-    /// The channel's name: 1 to 64 characters without colons and control characters, and without leading or trailing spaces.
-    pub name: String,
-}
+    /// Create or replace a delivery channel.
+    ///
+    /// A setting that is sent back as it is shown keeps its value. So does an omitted secret, as long as the destination stays the
+    /// same; `null` removes a setting. Channels of the method `directory` belong to the operator: only `active` can be changed,
+    /// otherwise the error is `operator_channel`. A token needs the scope `profile`.
+    UpdateChannel: PUT "/user/v1/channel/{name}", "updateChannel", KnownCaller: CHANGES, JsonBody<ChannelUpdate> => Json<Channel>, Conflict {
+        /// The channel's name: 1 to 64 characters without colons and control characters, and without leading or trailing spaces.
+        pub name: String,
+    }
 
-/// Delete a delivery channel.
-///
-/// Waiting deliveries fail. A token needs the scope `profile`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct RemoveChannel {
-    /// The channel's name.
-    pub name: String,
-}
+    /// Delete a delivery channel.
+    ///
+    /// Waiting deliveries fail. A token needs the scope `profile`.
+    RemoveChannel: DELETE "/user/v1/channel/{name}", "removeChannel", KnownCaller: CHANGES, NoBody => Done, NotFound {
+        /// The channel's name.
+        pub name: String,
+    }
 
-/// Test a delivery channel.
-///
-/// Sends `wirephoto-test.txt` through the channel within 10 seconds. A caller can run one test at a time; a second one is
-/// answered 409.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct TestChannel {
-    /// The channel's name.
-    pub name: String,
+    /// Test a delivery channel.
+    ///
+    /// Sends `wirephoto-test.txt` through the channel within 10 seconds. A caller can run one test at a time; a second one is
+    /// answered 409.
+    TestChannel: POST "/user/v1/channel/{name}/test", "testChannel", KnownCaller, NoBody => Json<ChannelTest>, NotFound, Conflict {
+        /// The channel's name.
+        pub name: String,
+    }
 }
 
 /// The request to send it again.
@@ -139,15 +127,7 @@ impl Answer for RepeatedDelivery {
             ("200", "The delivery was already queued."),
             ("202", "The delivery has been queued again."),
         ];
-        for (status, description) in descriptions {
-            let mut response = describe_json::<Triggered>(generator);
-            response["description"] = description.into();
-            responses.insert(status.to_owned(), response);
-        }
-    }
-
-    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<Triggered> {
-        serde_json::from_slice(body)
+        describe_json_by_status::<Triggered>(generator, responses, &descriptions);
     }
 }
 

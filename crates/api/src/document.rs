@@ -197,7 +197,9 @@ fn parameters<E: Endpoint>(schema: &Value) -> Vec<Value> {
         let mut property = property.clone();
         let members = property.as_object_mut().expect("a property has a schema");
         let description = members.remove("description");
-        let is_repeated = members.remove(property::REPEATED).is_some();
+        let element = members.remove(property::REPEATED);
+        let is_repeated = element.is_some();
+        members.extend(element.map(|element| ("items".to_owned(), element)));
         // An absent parameter is not `null`: a query has no such value.
         remove_null(members);
         let mut parameter = json!({ "name": name });

@@ -62,6 +62,12 @@ impl RequestHeader {
     /// The ranges of a file.
     pub const RANGE: Self = Self::optional("Range", "The requested ranges (RFC 9110 §14).");
 
+    /// The id of the request.
+    pub const REQUEST_ID: Self = Self::optional(
+        "X-Request-Id",
+        "The id of the request in the answer and the log: up to 64 letters, digits, `-`, `_` and `.`.",
+    );
+
     const fn optional(name: &'static str, description: &'static str) -> Self {
         Self { name, description, required: false, integer_from: None }
     }
@@ -96,20 +102,32 @@ pub trait Endpoint: Serialize + DeserializeOwned + JsonSchema {
     type Answer: Answer;
 }
 
-/// Declares a type as an [`Endpoint`] of the section `SECTION` in scope: its method, path, operation id, caller, body, answer
-/// and refusals.
+/// Declares endpoints of the section `SECTION` in scope, each a struct of its parameters with its method, path, operation id,
+/// caller, body, answer and refusals.
 ///
 /// ```ignore
-/// endpoint!(UpdateOrder: PUT "/user/v1/order/{id}", "updateOrder", KnownCaller, JsonBody<OrderUpdate> => Json<Order>, NotFound);
+/// endpoint! {
+///     /// Approve or reject an order.
+///     UpdateOrder: PUT "/user/v1/order/{id}", "updateOrder", KnownCaller, JsonBody<OrderUpdate> => Json<Order>, NotFound {
+///         /// The id of the order.
+///         pub id: i64,
+///     }
+/// }
 /// ```
 ///
 /// `KnownCaller: ACCESS` restricts the access of the caller; `[RequestHeader::IF_MATCH]` after the answer names headers.
 #[macro_export]
 macro_rules! endpoint {
-    (
+    ($(
+        $(#[$meta:meta])*
         $endpoint:ident: $method:ident $path:literal, $id:literal,
-        $caller:ident $(: $access:expr)?, $body:ty => $answer:ty $(, [$($header:expr),*])? $(, $refusal:ident)* $(,)?
-    ) => {
+        $caller:ident $(: $access:expr)?, $body:ty => $answer:ty $(, [$($header:expr),*])? $(, $refusal:ident)*
+        { $($fields:tt)* }
+    )*) => { $(
+        #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+        $(#[$meta])*
+        pub struct $endpoint { $($fields)* }
+
         impl $crate::Endpoint for $endpoint {
             const METHOD: $crate::Method = $crate::Method::$method;
             const PATH: &'static str = $path;
@@ -123,5 +141,5 @@ macro_rules! endpoint {
             type Body = $body;
             type Answer = $answer;
         }
-    };
+    )* };
 }

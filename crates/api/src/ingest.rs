@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::access::{Access, KnownCaller, UnknownCaller};
-use crate::answer::{Answer, File, FileKind, Json, Tagged};
+use crate::answer::{Answer, File, FileKind, Json, Tagged, response_header};
 use crate::body::{JsonBody, JsonReader, NoBody, RawBody, RawBodyKind, RequestBody};
 use crate::endpoint;
 use crate::endpoint::{RequestHeader, Section};
@@ -26,16 +26,6 @@ const SECTION: Section = Section {
     name: "Ingest",
     description: "Publish, change and withdraw items. For callers with the role `ROLE_PROVIDER`.",
 };
-
-// The caller of `PutItem` is authenticated by its handler, which reads the body of a refused request.
-endpoint!(PutItem: PUT "/ingest/v1/{mediaType}/{id}", "putItem", UnknownCaller: Access::ROLES, RawBody<ItemFiles> => PublishedItem, NotFound);
-endpoint!(LoadStoredItem: GET "/ingest/v1/{mediaType}/{id}", "getStoredItem", KnownCaller, NoBody => StoredItem, NotFound);
-endpoint!(ChangeItem: PATCH "/ingest/v1/{mediaType}/{id}", "changeItem", KnownCaller, MergePatch => StoredItem, [RequestHeader::IF_MATCH], NotFound, Stale);
-endpoint!(WithdrawItem: DELETE "/ingest/v1/{mediaType}/{id}", "withdrawItem", KnownCaller, NoBody => File<Withdrawal>, NotFound);
-endpoint!(ListItemChanges: GET "/ingest/v1/{mediaType}/{id}/changes", "getItemChanges", KnownCaller, NoBody => Json<Vec<ItemEdit>>, NotFound);
-endpoint!(LoadItemRights: GET "/ingest/v1/{mediaType}/{id}/rights", "getItemRights", KnownCaller, NoBody => Json<ItemRights>, NotFound);
-endpoint!(SetItemRights: PUT "/ingest/v1/{mediaType}/{id}/rights", "setItemRights", KnownCaller, JsonBody<ItemRights, RIGHTS_STATEMENT_BYTES_MAX> => Json<ItemRights>, NotFound);
-endpoint!(ListItemRightsChanges: GET "/ingest/v1/{mediaType}/{id}/rights/changes", "getItemRightsChanges", KnownCaller, NoBody => Json<Vec<ItemRightsChange>>, NotFound);
 
 /// The address of an item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -58,94 +48,89 @@ impl ItemPath {
     }
 }
 
-/// Publish an item.
-///
-/// The document, with its files as further parts, each named by its rendition, for example `NormalHires.jpg` or
-/// `a000_NormalHires.jpg`. `uri` and `renditions` may be omitted. The item is published completely or not at all.
-/// `rights` are the source rights of the files; of each property they take precedence over the files, the document
-/// and the settings.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct PutItem {
-    #[serde(flatten)]
-    pub item: ItemPath,
-}
+endpoint! {
+    /// Publish an item.
+    ///
+    /// The document, with its files as further parts, each named by its rendition, for example `NormalHires.jpg` or
+    /// `a000_NormalHires.jpg`. `uri` and `renditions` may be omitted. The item is published completely or not at all.
+    /// `rights` are the source rights of the files; of each property they take precedence over the files, the document
+    /// and the settings.
+    // The caller of `PutItem` is authenticated by its handler, which reads the body of a refused request.
+    PutItem: PUT "/ingest/v1/{mediaType}/{id}", "putItem", UnknownCaller: Access::ROLES, RawBody<ItemFiles> => PublishedItem, [RequestHeader::REQUEST_ID], NotFound {
+        #[serde(flatten)]
+        pub item: ItemPath,
+    }
 
-/// The stored document of an item.
-///
-/// The document as it is stored, whatever its status, without what depends on the host: addresses and renditions.
-/// `ETag` identifies the version for a change.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadStoredItem {
-    #[serde(flatten)]
-    pub item: ItemPath,
-}
+    /// The stored document of an item.
+    ///
+    /// The document as it is stored, whatever its status, without what depends on the host: addresses and renditions.
+    /// `ETag` identifies the version for a change.
+    LoadStoredItem: GET "/ingest/v1/{mediaType}/{id}", "getStoredItem", KnownCaller, NoBody => StoredItem, NotFound {
+        #[serde(flatten)]
+        pub item: ItemPath,
+    }
 
-/// Change an item.
-///
-/// Changes the document by a merge patch (RFC 7396) on the version that `If-Match` names; `*` stands for any. The
-/// changed document is checked by the schema and by the house rules, gets the next `version`, and the change is
-/// recorded with user, time, old and new values. `null` removes a property: `embargoed` with `null` ends the embargo
-/// at once. `uri`, `type`, `version` and other properties that the service sets cannot be changed.
-/// `version_conflict` means that the item changed meanwhile.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ChangeItem {
-    #[serde(flatten)]
-    pub item: ItemPath,
-    /// The id of a metadata template, whose changes are made first.
-    #[schemars(range(min = 1))]
-    pub template: Option<i64>,
-}
+    /// Change an item.
+    ///
+    /// Changes the document by a merge patch (RFC 7396) on the version that `If-Match` names; `*` stands for any. The
+    /// changed document is checked by the schema and by the house rules, gets the next `version`, and the change is
+    /// recorded with user, time, old and new values. `null` removes a property: `embargoed` with `null` ends the embargo
+    /// at once. `uri`, `type`, `version` and other properties that the service sets cannot be changed.
+    /// `version_conflict` means that the item changed meanwhile.
+    ChangeItem: PATCH "/ingest/v1/{mediaType}/{id}", "changeItem", KnownCaller, MergePatch => StoredItem, [RequestHeader::IF_MATCH], NotFound, Stale {
+        #[serde(flatten)]
+        pub item: ItemPath,
+        /// The id of a metadata template, whose changes are made first.
+        #[schemars(range(min = 1))]
+        pub template: Option<i64>,
+    }
 
-/// Withdraw an item.
-///
-/// The item is removed from search and media.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct WithdrawItem {
-    #[serde(flatten)]
-    pub item: ItemPath,
-}
+    /// Withdraw an item.
+    ///
+    /// The item is removed from search and media.
+    WithdrawItem: DELETE "/ingest/v1/{mediaType}/{id}", "withdrawItem", KnownCaller, NoBody => File<Withdrawal>, NotFound {
+        #[serde(flatten)]
+        pub item: ItemPath,
+    }
 
-/// Changes of an item by editors.
-///
-/// The latest 100 changes, newest first, including withdrawals by a feed. Long values are shortened.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ListItemChanges {
-    #[serde(flatten)]
-    pub item: ItemPath,
-}
+    /// Changes of an item by editors.
+    ///
+    /// The latest 100 changes, newest first, including withdrawals by a feed. Long values are shortened.
+    ListItemChanges: GET "/ingest/v1/{mediaType}/{id}/changes", "getItemChanges", KnownCaller, NoBody => Json<Vec<ItemEdit>>, NotFound {
+        #[serde(flatten)]
+        pub item: ItemPath,
+    }
 
-/// Rights override of an item.
-///
-/// The properties that were set for the item, without those of its files, its source and the settings; an empty
-/// object if there are none.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadItemRights {
-    #[serde(flatten)]
-    pub item: ItemPath,
-}
+    /// Rights override of an item.
+    ///
+    /// The properties that were set for the item, without those of its files, its source and the settings; an empty
+    /// object if there are none.
+    LoadItemRights: GET "/ingest/v1/{mediaType}/{id}/rights", "getItemRights", KnownCaller, NoBody => Json<ItemRights>, NotFound {
+        #[serde(flatten)]
+        pub item: ItemPath,
+    }
 
-/// Change the rights override of an item.
-///
-/// Changes the properties that are set for the item. They take precedence over the source of the files, the
-/// settings, the document and the files, in all renditions, documents and pages, and stay when a new version of the
-/// item arrives. Documents state the digital source type, the web statement, usage terms, copyright owners and
-/// instructions in place of the values that were sent; their other properties stay. `null` removes a property that
-/// was set; properties that are not named stay, and an empty value is refused. The override of an item has at most
-/// 65536 bytes in all. Caches, CDNs and search follow as after a new version of the item; streams and notifications
-/// do not report the item again. The change is recorded with user, time, old and new value.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct SetItemRights {
-    #[serde(flatten)]
-    pub item: ItemPath,
-}
+    /// Change the rights override of an item.
+    ///
+    /// Changes the properties that are set for the item. They take precedence over the source of the files, the
+    /// settings, the document and the files, in all renditions, documents and pages, and stay when a new version of the
+    /// item arrives. Documents state the digital source type, the web statement, usage terms, copyright owners and
+    /// instructions in place of the values that were sent; their other properties stay. `null` removes a property that
+    /// was set; properties that are not named stay, and an empty value is refused. The override of an item has at most
+    /// 65536 bytes in all. Caches, CDNs and search follow as after a new version of the item; streams and notifications
+    /// do not report the item again. The change is recorded with user, time, old and new value.
+    SetItemRights: PUT "/ingest/v1/{mediaType}/{id}/rights", "setItemRights", KnownCaller, JsonBody<ItemRights, RIGHTS_STATEMENT_BYTES_MAX> => Json<ItemRights>, NotFound {
+        #[serde(flatten)]
+        pub item: ItemPath,
+    }
 
-/// Changes of the rights override of an item.
-///
-/// The latest 100 changes, newest first, each with what it changed.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ListItemRightsChanges {
-    #[serde(flatten)]
-    pub item: ItemPath,
+    /// Changes of the rights override of an item.
+    ///
+    /// The latest 100 changes, newest first, each with what it changed.
+    ListItemRightsChanges: GET "/ingest/v1/{mediaType}/{id}/rights/changes", "getItemRightsChanges", KnownCaller, NoBody => Json<Vec<ItemRightsChange>>, NotFound {
+        #[serde(flatten)]
+        pub item: ItemPath,
+    }
 }
 
 /// The document of an item, with or without its files. Its handler reads the body itself.
@@ -210,11 +195,14 @@ impl RequestBody for MergePatch {
 
     fn describe(generator: &mut SchemaGenerator) -> Option<Value> {
         let schema = generator.subschema_for::<Map<String, Value>>();
+        let mut patch = schema.clone();
+        // Generated clients name a class after each of the bodies, and choose the media type by the class.
+        patch.insert("title".to_owned(), "MergePatch".into());
         Some(json!({
             "required": true,
             "description": "The merge patch.",
             "content": {
-                "application/merge-patch+json": { "schema": schema },
+                "application/merge-patch+json": { "schema": patch },
                 "application/json": {
                     "schema": schema,
                     "example": { "headline": "A better headline" },
@@ -245,21 +233,13 @@ impl Answer for PublishedItem {
         for (status, outcome) in outcomes {
             let response = json!({
                 "description": format!("{outcome} The document as it is served."),
-                "headers": { "Location": {
-                    "description": "The item's media URL.",
-                    "required": true,
-                    "schema": { "type": "string" },
-                } },
+                "headers": { "Location": response_header("The item's media URL.") },
                 "content": {
                     "application/json": { "schema": { "$ref": "#/components/schemas/NewsItem" } },
                 },
             });
             responses.insert(status.to_owned(), response);
         }
-    }
-
-    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<Self> {
-        serde_json::from_slice(body)
     }
 }
 
@@ -289,7 +269,6 @@ pub struct Withdrawal;
 impl FileKind for Withdrawal {
     const MEDIA_TYPE: &'static str = "text/plain";
     const DESCRIPTION: &'static str = "Withdrawn.";
-    const IS_BINARY: bool = false;
 }
 
 /// A change of an item by an editor.

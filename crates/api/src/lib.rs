@@ -1,7 +1,7 @@
 //! The operations of the JSON APIs, each declared once as a type.
 //!
-//! A type that implements [`Endpoint`] holds the parameters of one operation. Its method, path, body, answer and
-//! refusals are declared beside it by [`endpoint!`]. From that declaration derive
+//! A type that implements [`Endpoint`] holds the parameters of one operation. [`endpoint!`] declares it with its method, path,
+//! body, answer and refusals. From that declaration derive
 //!
 //! - the route of the server, and the validation of requests ([`RequestReader`]),
 //! - the OpenAPI document ([`Document`]),

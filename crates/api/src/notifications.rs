@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use http::HeaderMap;
 use model::account::NotificationKind;
 use model::item::DocumentLayout;
 use model::{MediaType, UnknownMediaType};
@@ -42,182 +41,165 @@ const SECTION: Section = Section {
     description: "Saved searches: new matching items are queued, e-mailed or pushed.",
 };
 
-endpoint!(ListNotifications: GET "/content/v1/{mediaType}/notification", "getNotifications", KnownCaller, NoBody => Json<Vec<Notification>>);
-endpoint!(CreateMobileNotification: POST "/content/v1/{mediaType}/notification/mobile", "addMobileNotification", KnownCaller, NoBody => Json<Notification>);
-endpoint!(CreateEmailNotification: POST "/content/v1/{mediaType}/notification/email", "addEmailNotification", KnownCaller, NoBody => Json<Notification>);
-endpoint!(CreateScheduledEmailNotification: POST "/content/v1/{mediaType}/notification/scheduled-email", "addScheduledEmailNotification", KnownCaller, NoBody => Json<Notification>);
-endpoint!(CreateNotificationStream: POST "/content/v1/{mediaType}/notification/stream", "addNotificationStream", KnownCaller, NoBody => Json<Notification>);
-endpoint!(ReplaceMobileNotification: PUT "/content/v1/{mediaType}/notification/{id}/mobile", "updateMobileNotification", KnownCaller, NoBody => Json<Notification>, NotFound);
-endpoint!(ReplaceEmailNotification: PUT "/content/v1/{mediaType}/notification/{id}/email", "updateEmailNotification", KnownCaller, NoBody => Json<Notification>, NotFound);
-endpoint!(ReplaceScheduledEmailNotification: PUT "/content/v1/{mediaType}/notification/{id}/scheduled-email", "updateScheduledEmailNotification", KnownCaller, NoBody => Json<Notification>, NotFound);
-endpoint!(ReplaceNotificationStream: PUT "/content/v1/{mediaType}/notification/{id}/stream", "updateNotificationStream", KnownCaller, NoBody => Json<Notification>, NotFound);
-endpoint!(ReadNotificationStream: GET "/content/v1/{mediaType}/notification/{id}/stream", "getNotificationStream", KnownCaller, NoBody => StreamedItems, NotFound);
-endpoint!(RemoveNotification: DELETE "/content/v1/{mediaType}/notification/{id}", "removeNotification", KnownCaller, NoBody => Done, NotFound);
+endpoint! {
+    /// The caller's notifications.
+    ///
+    /// The notifications for a media type; `_all` lists all of them. Expired streams are not listed.
+    #[serde(rename_all = "camelCase")]
+    ListNotifications: GET "/content/v1/{mediaType}/notification", "getNotifications", KnownCaller, NoBody => Json<Vec<Notification>> {
+        pub media_type: NotificationMediaType,
+    }
 
-/// The caller's notifications.
-///
-/// The notifications for a media type; `_all` lists all of them. Expired streams are not listed.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ListNotifications {
-    pub media_type: NotificationMediaType,
-}
+    /// New push notification.
+    ///
+    /// Every matching item is pushed to the caller's devices.
+    #[serde(rename_all = "camelCase")]
+    CreateMobileNotification: POST "/content/v1/{mediaType}/notification/mobile", "addMobileNotification", KnownCaller, NoBody => Json<Notification> {
+        pub media_type: NotificationMediaType,
+        /// The notification's title, shown in e-mail and push messages.
+        #[schemars(length(min = 1, max = NOTIFICATION_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
+        pub title: String,
+        #[serde(flatten)]
+        pub query: NotificationQuery,
+    }
 
-/// New push notification.
-///
-/// Every matching item is pushed to the caller's devices.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CreateMobileNotification {
-    pub media_type: NotificationMediaType,
-    /// The notification's title, shown in e-mail and push messages.
-    #[schemars(length(min = 1, max = NOTIFICATION_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
-    pub title: String,
-    #[serde(flatten)]
-    pub query: NotificationQuery,
-}
+    /// New e-mail notification.
+    ///
+    /// Every matching item is sent as an e-mail.
+    #[serde(rename_all = "camelCase")]
+    CreateEmailNotification: POST "/content/v1/{mediaType}/notification/email", "addEmailNotification", KnownCaller, NoBody => Json<Notification> {
+        pub media_type: NotificationMediaType,
+        /// The notification's title, shown in e-mail and push messages.
+        #[schemars(length(min = 1, max = NOTIFICATION_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
+        pub title: String,
+        #[serde(flatten)]
+        pub query: NotificationQuery,
+        /// The address that e-mail is sent to.
+        #[schemars(email, length(max = NOTIFICATION_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
+        pub email: String,
+    }
 
-/// New e-mail notification.
-///
-/// Every matching item is sent as an e-mail.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CreateEmailNotification {
-    pub media_type: NotificationMediaType,
-    /// The notification's title, shown in e-mail and push messages.
-    #[schemars(length(min = 1, max = NOTIFICATION_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
-    pub title: String,
-    #[serde(flatten)]
-    pub query: NotificationQuery,
-    /// The address that e-mail is sent to.
-    #[schemars(email, length(max = NOTIFICATION_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
-    pub email: String,
-}
-
-/// New scheduled e-mail notification.
-///
-/// Items that have matched since the last e-mail are sent together in one e-mail, if there are any.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CreateScheduledEmailNotification {
-    pub media_type: NotificationMediaType,
-    /// The notification's title, shown in e-mail and push messages.
-    #[schemars(length(min = 1, max = NOTIFICATION_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
-    pub title: String,
-    #[serde(flatten)]
-    pub query: NotificationQuery,
-    /// The address that e-mail is sent to.
-    #[schemars(email, length(max = NOTIFICATION_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
-    pub email: String,
-    /// When e-mail is sent: a cron expression with five fields, or `@hourly`, `@daily`, `@weekly`, `@monthly` or `@yearly`.
-    #[schemars(length(max = NOTIFICATION_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
-    #[schemars(example = "0 7 * * 1-5")]
-    pub schedule: String,
-    /// The time zone of the schedule.
-    #[serde(default = "schedule_zone_default")]
-    #[schemars(length(max = NOTIFICATION_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
-    pub timezone: String,
-    /// Only items from the past hour, day, week, month or year.
-    #[serde(default)]
-    #[schemars(schema_with = "recent_periods")]
-    pub tr: Option<String>,
+    /// New scheduled e-mail notification.
+    ///
+    /// Items that have matched since the last e-mail are sent together in one e-mail, if there are any.
+    #[derive(PartialEq, Eq)]
+    #[serde(rename_all = "camelCase")]
+    CreateScheduledEmailNotification: POST "/content/v1/{mediaType}/notification/scheduled-email", "addScheduledEmailNotification", KnownCaller, NoBody => Json<Notification> {
+        pub media_type: NotificationMediaType,
+        /// The notification's title, shown in e-mail and push messages.
+        #[schemars(length(min = 1, max = NOTIFICATION_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
+        pub title: String,
+        #[serde(flatten)]
+        pub query: NotificationQuery,
+        /// The address that e-mail is sent to.
+        #[schemars(email, length(max = NOTIFICATION_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
+        pub email: String,
+        /// When e-mail is sent: a cron expression with five fields, or `@hourly`, `@daily`, `@weekly`, `@monthly` or `@yearly`.
+        #[schemars(length(max = NOTIFICATION_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
+        #[schemars(example = "0 7 * * 1-5")]
+        pub schedule: String,
+        /// The time zone of the schedule.
+        #[serde(default = "schedule_zone_default")]
+        #[schemars(length(max = NOTIFICATION_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
+        pub timezone: String,
+        /// Only items from the past hour, day, week, month or year.
+        #[serde(default)]
+        #[schemars(schema_with = "recent_periods")]
+        pub tr: Option<String>,
+    }
 }
 
 fn schedule_zone_default() -> String {
     SCHEDULE_ZONE_DEFAULT.to_owned()
 }
 
-/// New stream notification.
-///
-/// Matching items are queued as they arrive. A stream that is not read for five minutes expires.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CreateNotificationStream {
-    pub media_type: NotificationMediaType,
-    /// The notification's name.
-    #[serde(default)]
-    #[schemars(length(max = NOTIFICATION_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
-    pub title: String,
-    #[serde(flatten)]
-    pub query: NotificationQuery,
-}
+endpoint! {
+    /// New stream notification.
+    ///
+    /// Matching items are queued as they arrive. A stream that is not read for five minutes expires.
+    #[serde(rename_all = "camelCase")]
+    CreateNotificationStream: POST "/content/v1/{mediaType}/notification/stream", "addNotificationStream", KnownCaller, NoBody => Json<Notification> {
+        pub media_type: NotificationMediaType,
+        /// The notification's name.
+        #[serde(default)]
+        #[schemars(length(max = NOTIFICATION_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
+        pub title: String,
+        #[serde(flatten)]
+        pub query: NotificationQuery,
+    }
 
-/// Replace push notification.
-///
-/// Replaces everything except type, media type and queue.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ReplaceMobileNotification {
-    /// The notification's id. The media type in the path does not matter.
-    pub id: Uuid,
-    #[serde(flatten)]
-    pub notification: CreateMobileNotification,
-}
+    /// Replace push notification.
+    ///
+    /// Replaces everything except type, media type and queue.
+    ReplaceMobileNotification: PUT "/content/v1/{mediaType}/notification/{id}/mobile", "updateMobileNotification", KnownCaller, NoBody => Json<Notification>, NotFound {
+        /// The notification's id. The media type in the path does not matter.
+        pub id: Uuid,
+        #[serde(flatten)]
+        pub notification: CreateMobileNotification,
+    }
 
-/// Replace e-mail notification.
-///
-/// Replaces everything except type, media type and queue.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ReplaceEmailNotification {
-    /// The notification's id. The media type in the path does not matter.
-    pub id: Uuid,
-    #[serde(flatten)]
-    pub notification: CreateEmailNotification,
-}
+    /// Replace e-mail notification.
+    ///
+    /// Replaces everything except type, media type and queue.
+    ReplaceEmailNotification: PUT "/content/v1/{mediaType}/notification/{id}/email", "updateEmailNotification", KnownCaller, NoBody => Json<Notification>, NotFound {
+        /// The notification's id. The media type in the path does not matter.
+        pub id: Uuid,
+        #[serde(flatten)]
+        pub notification: CreateEmailNotification,
+    }
 
-/// Replace scheduled e-mail notification.
-///
-/// Replaces everything except type, media type and queue.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ReplaceScheduledEmailNotification {
-    /// The notification's id. The media type in the path does not matter.
-    pub id: Uuid,
-    #[serde(flatten)]
-    pub notification: CreateScheduledEmailNotification,
-}
+    /// Replace scheduled e-mail notification.
+    ///
+    /// Replaces everything except type, media type and queue.
+    ReplaceScheduledEmailNotification: PUT "/content/v1/{mediaType}/notification/{id}/scheduled-email", "updateScheduledEmailNotification", KnownCaller, NoBody => Json<Notification>, NotFound {
+        /// The notification's id. The media type in the path does not matter.
+        pub id: Uuid,
+        #[serde(flatten)]
+        pub notification: CreateScheduledEmailNotification,
+    }
 
-/// Replace stream notification.
-///
-/// Replaces everything except type, media type and queue.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ReplaceNotificationStream {
-    pub media_type: NotificationMediaType,
-    /// The notification's id. The media type in the path does not matter.
-    pub id: Uuid,
-    /// The notification's title, shown in e-mail and push messages.
-    #[schemars(length(min = 1, max = NOTIFICATION_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
-    pub title: String,
-    #[serde(flatten)]
-    pub query: NotificationQuery,
-    /// Only items from the past hour, day, week, month or year.
-    #[serde(default)]
-    #[schemars(schema_with = "recent_periods")]
-    pub tr: Option<String>,
-}
+    /// Replace stream notification.
+    ///
+    /// Replaces everything except type, media type and queue.
+    #[serde(rename_all = "camelCase")]
+    ReplaceNotificationStream: PUT "/content/v1/{mediaType}/notification/{id}/stream", "updateNotificationStream", KnownCaller, NoBody => Json<Notification>, NotFound {
+        pub media_type: NotificationMediaType,
+        /// The notification's id. The media type in the path does not matter.
+        pub id: Uuid,
+        /// The notification's title, shown in e-mail and push messages.
+        #[schemars(length(min = 1, max = NOTIFICATION_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
+        pub title: String,
+        #[serde(flatten)]
+        pub query: NotificationQuery,
+        /// Only items from the past hour, day, week, month or year.
+        #[serde(default)]
+        #[schemars(schema_with = "recent_periods")]
+        pub tr: Option<String>,
+    }
 
-/// Read a stream.
-///
-/// A long poll. Returns items in order of arrival and removes them from the queue; each item is returned once, even to
-/// several concurrent readers. If the response cannot be sent completely, its items stay in the queue. If it was sent
-/// completely but lost on the way, they do not.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ReadNotificationStream {
-    pub media_type: NotificationMediaType,
-    /// The notification's id. The media type in the path does not matter.
-    pub id: Uuid,
-    /// The maximum number of items.
-    #[serde(default = "stream_size_default")]
-    #[schemars(range(min = 1, max = STREAM_SIZE_MAX))]
-    pub s: usize,
-    /// `bare` returns what a list needs: no body text and one thumbnail.
-    #[serde(default, with = "property::word")]
-    #[schemars(schema_with = "property::words::<DocumentLayout>")]
-    pub layout: DocumentLayout,
-    /// The number of seconds to wait for an item.
-    #[serde(default = "stream_poll_s")]
-    #[schemars(range(min = 1, max = STREAM_POLL_S))]
-    pub wait: u32,
+    /// Read a stream.
+    ///
+    /// A long poll. Returns items in order of arrival and removes them from the queue; each item is returned once, even to
+    /// several concurrent readers. If the response cannot be sent completely, its items stay in the queue. If it was sent
+    /// completely but lost on the way, they do not.
+    #[serde(rename_all = "camelCase")]
+    ReadNotificationStream: GET "/content/v1/{mediaType}/notification/{id}/stream", "getNotificationStream", KnownCaller, NoBody => StreamedItems, NotFound {
+        pub media_type: NotificationMediaType,
+        /// The notification's id. The media type in the path does not matter.
+        pub id: Uuid,
+        /// The maximum number of items.
+        #[serde(default = "stream_size_default")]
+        #[schemars(range(min = 1, max = STREAM_SIZE_MAX))]
+        pub s: usize,
+        /// `bare` returns what a list needs: no body text and one thumbnail.
+        #[serde(default, with = "property::word")]
+        #[schemars(schema_with = "property::words::<DocumentLayout>")]
+        pub layout: DocumentLayout,
+        /// The number of seconds to wait for an item.
+        #[serde(default = "stream_poll_s")]
+        #[schemars(range(min = 1, max = STREAM_POLL_S))]
+        pub wait: u32,
+    }
 }
 
 fn stream_size_default() -> usize {
@@ -228,15 +210,16 @@ fn stream_poll_s() -> u32 {
     STREAM_POLL_S
 }
 
-/// Delete a notification.
-///
-/// Its queue is deleted too.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RemoveNotification {
-    pub media_type: NotificationMediaType,
-    /// The notification's id. The media type in the path does not matter.
-    pub id: Uuid,
+endpoint! {
+    /// Delete a notification.
+    ///
+    /// Its queue is deleted too.
+    #[serde(rename_all = "camelCase")]
+    RemoveNotification: DELETE "/content/v1/{mediaType}/notification/{id}", "removeNotification", KnownCaller, NoBody => Done, NotFound {
+        pub media_type: NotificationMediaType,
+        /// The notification's id. The media type in the path does not matter.
+        pub id: Uuid,
+    }
 }
 
 /// The query that items have to match.
@@ -354,9 +337,5 @@ impl Answer for StreamedItems {
             },
         });
         responses.insert("200".to_owned(), response);
-    }
-
-    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<Value> {
-        serde_json::from_slice(body)
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use crate::access::{Access, UnknownCaller};
-use crate::answer::{Answer, Json, describe_json};
+use crate::answer::{Answer, Json, describe_json, response_header};
 use crate::body::{NoBody, RawBody, RawBodyKind};
 use crate::document::remove_null;
 use crate::endpoint;
@@ -26,17 +26,6 @@ pub const SECTION: Section = Section {
 
 /// A user's access token, whatever its scopes.
 const TOKEN: Access = Access::ROLES.with_scopes(&[]).without_api_key();
-
-endpoint!(Authorize: GET "/o/oauth2/auth", "authorize", UnknownCaller, NoBody => Redirection);
-endpoint!(AuthorizeByForm: POST "/o/oauth2/auth", "authorizeByForm", UnknownCaller, RawBody<FormBody<Authorize>> => Redirection);
-endpoint!(RequestToken: POST "/o/oauth2/token", "requestToken", UnknownCaller: Access::CLIENT, RawBody<FormBody<TokenRequest>> => ClientAnswer<TokenSet>);
-endpoint!(RevokeToken: POST "/o/oauth2/revoke", "revokeToken", UnknownCaller: Access::CLIENT, RawBody<FormBody<RevocationRequest>> => ClientAnswer<()>);
-endpoint!(LoadUserInfo: GET "/o/v2/user", "getUserInfo", UnknownCaller: TOKEN, NoBody => Json<UserInfo>);
-endpoint!(LoadUserInfoByPost: POST "/o/v2/user", "getUserInfoByPost", UnknownCaller: TOKEN, NoBody => Json<UserInfo>);
-endpoint!(ListKeys: GET "/o/oauth2/keys", "getKeys", UnknownCaller, NoBody => Json<KeySet>);
-endpoint!(Discover: GET "/.well-known/openid-configuration", "getOpenIdConfiguration", UnknownCaller, NoBody => Json<ServerMetadata>);
-endpoint!(DiscoverOAuth: GET "/.well-known/oauth-authorization-server", "getAuthorizationServer", UnknownCaller, NoBody => Json<ServerMetadata>);
-endpoint!(DiscoverBelowO: GET "/o/.well-known/openid-configuration", "getOpenIdConfigurationBelowO", UnknownCaller, NoBody => Json<ServerMetadata>);
 
 /// A form, as HTML sends it.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +72,7 @@ impl Answer for Redirection {
         }
         let redirect = json!({
             "description": "Redirect to the client with the response, or to the next page.",
-            "headers": { "Location": header("The redirect target.") },
+            "headers": { "Location": response_header("The redirect target.") },
         });
         responses.insert("303".to_owned(), redirect);
     }
@@ -110,59 +99,52 @@ impl<T: JsonSchema + DeserializeOwned> Answer for ClientAnswer<T> {
         invalid["description"] = "The request was refused; `error` gives the reason.".into();
         let mut unknown = invalid.clone();
         unknown["description"] = "The client is unknown or its secret is wrong.".into();
-        unknown["headers"]["WWW-Authenticate"] = header("HTTP Basic.");
+        unknown["headers"]["WWW-Authenticate"] = response_header("HTTP Basic.");
         let mut busy = invalid.clone();
         busy["description"] = "Too many logins failed, or the service is overloaded.".into();
-        busy["headers"]["Retry-After"] = header("The number of seconds to wait.");
+        busy["headers"]["Retry-After"] = response_header("The number of seconds to wait.");
         responses.insert("400".to_owned(), invalid);
         responses.insert("401".to_owned(), unknown);
         responses.insert("503".to_owned(), busy);
     }
+}
 
-    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<T> {
-        serde_json::from_slice(body)
+endpoint! {
+    /// Request access from a user.
+    ///
+    /// For browsers: the user logs in and consents, and the browser is redirected to `redirect_uri`. Errors are reported to the
+    /// client there, or on a page if the client or the address is not known.
+    #[derive(Default)]
+    #[schemars(example = json!({
+        "response_type": "code", "client_id": "CLIENT_ID", "redirect_uri": "https://client.example/back",
+        "scope": "roles", "code_challenge": "CODE_CHALLENGE", "code_challenge_method": "S256",
+    }))]
+    Authorize: GET "/o/oauth2/auth", "authorize", UnknownCaller, NoBody => Redirection {
+        /// The request.
+        #[serde(default)]
+        #[schemars(schema_with = "response_type")]
+        pub response_type: Option<String>,
+        /// The client.
+        pub client_id: Option<String>,
+        /// Where the response is sent; must match a registered address exactly.
+        pub redirect_uri: Option<String>,
+        /// Scopes separated by spaces.
+        pub scope: Option<String>,
+        /// Returned with the response.
+        pub state: Option<String>,
+        /// The part of the address that has the response: the query or the fragment.
+        pub response_mode: Option<ResponseMode>,
+        /// Returned in the ID token.
+        pub nonce: Option<String>,
+        /// PKCE (RFC 7636); needed by public clients.
+        pub code_challenge: Option<String>,
+        /// The only supported method.
+        pub code_challenge_method: Option<ChallengeMethod>,
+        /// Prompts that are always shown, separated by spaces: none, login, consent, select_account.
+        pub prompt: Option<String>,
+        /// The maximum number of seconds since the login.
+        pub max_age: Option<u32>,
     }
-}
-
-/// Describes a header that the response always has.
-fn header(description: &str) -> Value {
-    json!({ "description": description, "required": true, "schema": { "type": "string" } })
-}
-
-/// Request access from a user.
-///
-/// For browsers: the user logs in and consents, and the browser is redirected to `redirect_uri`. Errors are reported to the
-/// client there, or on a page if the client or the address is not known.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[schemars(example = json!({
-    "response_type": "code", "client_id": "CLIENT_ID", "redirect_uri": "https://client.example/back",
-    "scope": "roles", "code_challenge": "CODE_CHALLENGE", "code_challenge_method": "S256",
-}))]
-pub struct Authorize {
-    /// The request.
-    #[serde(default)]
-    #[schemars(schema_with = "response_type")]
-    pub response_type: Option<String>,
-    /// The client.
-    pub client_id: Option<String>,
-    /// Where the response is sent; must match a registered address exactly.
-    pub redirect_uri: Option<String>,
-    /// Scopes separated by spaces.
-    pub scope: Option<String>,
-    /// Returned with the response.
-    pub state: Option<String>,
-    /// The part of the address that has the response: the query or the fragment.
-    pub response_mode: Option<ResponseMode>,
-    /// Returned in the ID token.
-    pub nonce: Option<String>,
-    /// PKCE (RFC 7636); needed by public clients.
-    pub code_challenge: Option<String>,
-    /// The only supported method.
-    pub code_challenge_method: Option<ChallengeMethod>,
-    /// Prompts that are always shown, separated by spaces: none, login, consent, select_account.
-    pub prompt: Option<String>,
-    /// The maximum number of seconds since the login.
-    pub max_age: Option<u32>,
 }
 
 fn response_type(_: &mut SchemaGenerator) -> schemars::Schema {
@@ -186,17 +168,17 @@ pub enum ChallengeMethod {
     S256,
 }
 
-/// Request access from a user, by a form.
-///
-/// The same request as a form; the browser is redirected with GET.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct AuthorizeByForm {}
+endpoint! {
+    /// Request access from a user, by a form.
+    ///
+    /// The same request as a form; the browser is redirected with GET.
+    AuthorizeByForm: POST "/o/oauth2/auth", "authorizeByForm", UnknownCaller, RawBody<FormBody<Authorize>> => Redirection {}
 
-/// Issue tokens.
-///
-/// In exchange for a code, a refresh token, or a user name and password. Access tokens are opaque.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct RequestToken {}
+    /// Issue tokens.
+    ///
+    /// In exchange for a code, a refresh token, or a user name and password. Access tokens are opaque.
+    RequestToken: POST "/o/oauth2/token", "requestToken", UnknownCaller: Access::CLIENT, RawBody<FormBody<TokenRequest>> => ClientAnswer<TokenSet> {}
+}
 
 /// The request (RFC 6749).
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -225,12 +207,13 @@ pub struct TokenRequest {
     pub scope: Option<String>,
 }
 
-/// Revoke a token.
-///
-/// Revokes an access token alone, or a refresh token with all tokens of the same authorization (RFC 7009). An unknown token is
-/// not an error.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct RevokeToken {}
+endpoint! {
+    /// Revoke a token.
+    ///
+    /// Revokes an access token alone, or a refresh token with all tokens of the same authorization (RFC 7009). An unknown token is
+    /// not an error.
+    RevokeToken: POST "/o/oauth2/revoke", "revokeToken", UnknownCaller: Access::CLIENT, RawBody<FormBody<RevocationRequest>> => ClientAnswer<()> {}
+}
 
 /// The token.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -246,41 +229,37 @@ pub struct RevocationRequest {
     pub client_secret: Option<String>,
 }
 
-/// User info.
-///
-/// The user's data that the token's scopes expose.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadUserInfo {}
+endpoint! {
+    /// User info.
+    ///
+    /// The user's data that the token's scopes expose.
+    LoadUserInfo: GET "/o/v2/user", "getUserInfo", UnknownCaller: TOKEN, NoBody => Json<UserInfo> {}
 
-/// User info, by POST.
-///
-/// The user's data that the token's scopes expose.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadUserInfoByPost {}
+    /// User info, by POST.
+    ///
+    /// The user's data that the token's scopes expose.
+    LoadUserInfoByPost: POST "/o/v2/user", "getUserInfoByPost", UnknownCaller: TOKEN, NoBody => Json<UserInfo> {}
 
-/// Signing keys of ID tokens.
-///
-/// A JSON Web Key Set.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ListKeys {}
+    /// Signing keys of ID tokens.
+    ///
+    /// A JSON Web Key Set.
+    ListKeys: GET "/o/oauth2/keys", "getKeys", UnknownCaller, NoBody => Json<KeySet> {}
 
-/// OpenID Connect discovery.
-///
-/// Endpoints and supported features.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Discover {}
+    /// OpenID Connect discovery.
+    ///
+    /// Endpoints and supported features.
+    Discover: GET "/.well-known/openid-configuration", "getOpenIdConfiguration", UnknownCaller, NoBody => Json<ServerMetadata> {}
 
-/// OAuth 2.0 server metadata (RFC 8414).
-///
-/// Endpoints and supported features.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct DiscoverOAuth {}
+    /// OAuth 2.0 server metadata (RFC 8414).
+    ///
+    /// Endpoints and supported features.
+    DiscoverOAuth: GET "/.well-known/oauth-authorization-server", "getAuthorizationServer", UnknownCaller, NoBody => Json<ServerMetadata> {}
 
-/// OAuth 2.0 server metadata below /o.
-///
-/// Endpoints and supported features.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct DiscoverBelowO {}
+    /// OAuth 2.0 server metadata below /o.
+    ///
+    /// Endpoints and supported features.
+    DiscoverBelowO: GET "/o/.well-known/openid-configuration", "getOpenIdConfigurationBelowO", UnknownCaller, NoBody => Json<ServerMetadata> {}
+}
 
 /// The tokens.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

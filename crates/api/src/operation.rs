@@ -9,7 +9,7 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 use uuid::Uuid;
 
 use crate::access::{Access, Caller};
-use crate::answer::{Accepted, File, FileKind, Json};
+use crate::answer::{Accepted, File, FileKind, Json, Removal};
 use crate::body::{JsonBody, NoBody};
 use crate::deliveries::Delivery;
 use crate::endpoint;
@@ -36,19 +36,6 @@ impl Caller for OperatorCaller {
     const ACCESS: Access = Access::ROLES;
 }
 
-endpoint!(LoadStatus: GET "/operator/v1/status", "getStatus", OperatorCaller, NoBody => Json<ServiceStatus>);
-endpoint!(ListAllDeliveries: GET "/operator/v1/delivery", "getAllDeliveries", OperatorCaller, NoBody => Json<OperatorDeliveries>);
-endpoint!(RetryDeliveries: POST "/operator/v1/delivery", "retryDeliveries", OperatorCaller, JsonBody<RetryRequest> => Accepted<Retried>);
-endpoint!(RetryDelivery: POST "/operator/v1/delivery/{id}", "retryDelivery", OperatorCaller, JsonBody<RetryRequest> => Accepted<Retried>, NotFound, Conflict);
-endpoint!(ListMessages: GET "/operator/v1/message", "getMessages", OperatorCaller, NoBody => Json<OutboxMessages>);
-endpoint!(RetryMessages: POST "/operator/v1/message", "retryMessages", OperatorCaller, JsonBody<RetryRequest> => Accepted<Retried>);
-endpoint!(RetryMessage: POST "/operator/v1/message/{id}", "retryMessage", OperatorCaller, JsonBody<RetryRequest> => Accepted<Retried>, NotFound);
-endpoint!(RemoveMessage: DELETE "/operator/v1/message/{id}", "removeMessage", OperatorCaller, NoBody => File<MessageRemoval>, NotFound);
-endpoint!(ListIngestErrors: GET "/operator/v1/ingest-error", "getIngestErrors", OperatorCaller, NoBody => Json<IngestErrors>);
-endpoint!(ListSlowSearches: GET "/operator/v1/slow-search", "getSlowSearches", OperatorCaller, NoBody => Json<SlowSearches>);
-endpoint!(LoadDownloads: GET "/operator/v1/download", "getDownloads", OperatorCaller, NoBody => Json<DownloadStatistics>);
-endpoint!(ExportDownloads: GET "/operator/v1/download.csv", "exportDownloads", OperatorCaller, NoBody => File<DownloadTable>);
-
 /// The part of a list to return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -67,12 +54,13 @@ impl Default for ListRange {
     }
 }
 
-/// State of the service.
-///
-/// Findings, queues and nodes. What it says about the node that answers is of this moment; what it says about others is
-/// what they published last, within a minute or so. Nodes that only read publish nothing.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadStatus {}
+endpoint! {
+    /// State of the service.
+    ///
+    /// Findings, queues and nodes. What it says about the node that answers is of this moment; what it says about others is
+    /// what they published last, within a minute or so. Nodes that only read publish nothing.
+    LoadStatus: GET "/operator/v1/status", "getStatus", OperatorCaller, NoBody => Json<ServiceStatus> {}
+}
 
 /// The state.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -255,33 +243,32 @@ pub struct CacheFigures {
     pub misses: u64,
 }
 
-/// Deliveries of all users, newest first.
-///
-/// Deliveries are kept for 90 days after they end.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ListAllDeliveries {
-    #[serde(flatten)]
-    pub range: ListRange,
-    /// The state of the deliveries.
-    #[serde(default)]
-    #[schemars(schema_with = "property::words::<DeliveryState>")]
-    pub state: Option<DeliveryState>,
-}
+endpoint! {
+    /// Deliveries of all users, newest first.
+    ///
+    /// Deliveries are kept for 90 days after they end.
+    ListAllDeliveries: GET "/operator/v1/delivery", "getAllDeliveries", OperatorCaller, NoBody => Json<OperatorDeliveries> {
+        #[serde(flatten)]
+        pub range: ListRange,
+        /// The state of the deliveries.
+        #[serde(default)]
+        #[schemars(schema_with = "property::words::<DeliveryState>")]
+        pub state: Option<DeliveryState>,
+    }
 
-/// Queue failed deliveries again.
-///
-/// The 1000 newest ones, each with a fresh count of attempts. Nothing is purchased; the owner's agreements must still
-/// cover the item.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct RetryDeliveries {}
+    /// Queue failed deliveries again.
+    ///
+    /// The 1000 newest ones, each with a fresh count of attempts. Nothing is purchased; the owner's agreements must still
+    /// cover the item.
+    RetryDeliveries: POST "/operator/v1/delivery", "retryDeliveries", OperatorCaller, JsonBody<RetryRequest> => Accepted<Retried> {}
 
-/// Queue a failed delivery again.
-///
-/// With a fresh count of attempts. A delivery that has not failed is answered 409.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct RetryDelivery {
-    /// The delivery's id.
-    pub id: Uuid,
+    /// Queue a failed delivery again.
+    ///
+    /// With a fresh count of attempts. A delivery that has not failed is answered 409.
+    RetryDelivery: POST "/operator/v1/delivery/{id}", "retryDelivery", OperatorCaller, JsonBody<RetryRequest> => Accepted<Retried>, NotFound, Conflict {
+        /// The delivery's id.
+        pub id: Uuid,
+    }
 }
 
 /// The deliveries.
@@ -321,51 +308,39 @@ pub struct Retried {
     pub queued: usize,
 }
 
-/// Mails and push messages that are not sent, newest first.
-///
-/// Messages that wait, are in flight, or were parked after the last retry. A message that was sent is removed.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ListMessages {
-    #[serde(flatten)]
-    pub range: ListRange,
-    /// The state of the messages.
-    #[serde(default)]
-    #[schemars(schema_with = "property::words::<MessageState>")]
-    pub state: Option<MessageState>,
-}
+endpoint! {
+    /// Mails and push messages that are not sent, newest first.
+    ///
+    /// Messages that wait, are in flight, or were parked after the last retry. A message that was sent is removed.
+    ListMessages: GET "/operator/v1/message", "getMessages", OperatorCaller, NoBody => Json<OutboxMessages> {
+        #[serde(flatten)]
+        pub range: ListRange,
+        /// The state of the messages.
+        #[serde(default)]
+        #[schemars(schema_with = "property::words::<MessageState>")]
+        pub state: Option<MessageState>,
+    }
 
-/// Queue all parked messages again.
-///
-/// Each with a fresh count of attempts.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct RetryMessages {}
+    /// Queue all parked messages again.
+    ///
+    /// Each with a fresh count of attempts.
+    RetryMessages: POST "/operator/v1/message", "retryMessages", OperatorCaller, JsonBody<RetryRequest> => Accepted<Retried> {}
 
-/// Queue a parked message again.
-///
-/// With a fresh count of attempts.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct RetryMessage {
-    /// The message's id.
-    pub id: Uuid,
-}
+    /// Queue a parked message again.
+    ///
+    /// With a fresh count of attempts.
+    RetryMessage: POST "/operator/v1/message/{id}", "retryMessage", OperatorCaller, JsonBody<RetryRequest> => Accepted<Retried>, NotFound {
+        /// The message's id.
+        pub id: Uuid,
+    }
 
-/// Remove a message.
-///
-/// It is not sent any more.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct RemoveMessage {
-    /// The message's id.
-    pub id: Uuid,
-}
-
-/// The text that confirms the removal of a message.
-#[derive(Clone, Copy, Debug)]
-pub struct MessageRemoval;
-
-impl FileKind for MessageRemoval {
-    const MEDIA_TYPE: &'static str = "text/plain";
-    const DESCRIPTION: &'static str = "Removed.";
-    const IS_BINARY: bool = false;
+    /// Remove a message.
+    ///
+    /// It is not sent any more.
+    RemoveMessage: DELETE "/operator/v1/message/{id}", "removeMessage", OperatorCaller, NoBody => File<Removal>, NotFound {
+        /// The message's id.
+        pub id: Uuid,
+    }
 }
 
 /// The messages.
@@ -399,13 +374,14 @@ pub struct OutboxMessage {
     pub user_name: String,
 }
 
-/// Files and items that were not ingested, newest first.
-///
-/// Of uploads, the watched folder and `wirephoto ingest`, of all nodes. The 1000 newest of the last 30 days are kept.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ListIngestErrors {
-    #[serde(flatten)]
-    pub range: ListRange,
+endpoint! {
+    /// Files and items that were not ingested, newest first.
+    ///
+    /// Of uploads, the watched folder and `wirephoto ingest`, of all nodes. The 1000 newest of the last 30 days are kept.
+    ListIngestErrors: GET "/operator/v1/ingest-error", "getIngestErrors", OperatorCaller, NoBody => Json<IngestErrors> {
+        #[serde(flatten)]
+        pub range: ListRange,
+    }
 }
 
 /// The errors.
@@ -428,14 +404,15 @@ pub struct IngestError {
     pub count: u32,
 }
 
-/// Slow searches, newest first.
-///
-/// Searches that took `search.slow_ms` or longer, of all nodes, without their users. The 1000 newest of the last 30
-/// days are kept.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ListSlowSearches {
-    #[serde(flatten)]
-    pub range: ListRange,
+endpoint! {
+    /// Slow searches, newest first.
+    ///
+    /// Searches that took `search.slow_ms` or longer, of all nodes, without their users. The 1000 newest of the last 30
+    /// days are kept.
+    ListSlowSearches: GET "/operator/v1/slow-search", "getSlowSearches", OperatorCaller, NoBody => Json<SlowSearches> {
+        #[serde(flatten)]
+        pub range: ListRange,
+    }
 }
 
 /// The searches.
@@ -460,28 +437,28 @@ pub struct SlowSearch {
     pub count: u32,
 }
 
-/// Statistics of downloads.
-///
-/// Counts orders: a download is the first one of an item under an agreement in 30 days. The rows with the most
-/// downloads come first; days come in their order.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadDownloads {
-    #[serde(flatten)]
-    pub query: DownloadQuery,
-    #[serde(flatten)]
-    pub range: ListRange,
-}
+endpoint! {
+    /// Statistics of downloads.
+    ///
+    /// Counts orders: a download is the first one of an item under an agreement in 30 days. The rows with the most
+    /// downloads come first; days come in their order.
+    LoadDownloads: GET "/operator/v1/download", "getDownloads", OperatorCaller, NoBody => Json<DownloadStatistics> {
+        #[serde(flatten)]
+        pub query: DownloadQuery,
+        #[serde(flatten)]
+        pub range: ListRange,
+    }
 
-/// Statistics of downloads as a file.
-///
-/// All rows, at most 100,000, as CSV in UTF-8 (RFC 4180). The first line has the names of the properties in the JSON. A
-/// text that a spreadsheet would take for a formula begins with an apostrophe.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ExportDownloads {
-    #[serde(flatten)]
-    pub query: DownloadQuery,
-    #[serde(flatten)]
-    pub range: ListRange,
+    /// Statistics of downloads as a file.
+    ///
+    /// All rows, at most 100,000, as CSV in UTF-8 (RFC 4180). The first line has the names of the properties in the JSON. A
+    /// text that a spreadsheet would take for a formula begins with an apostrophe.
+    ExportDownloads: GET "/operator/v1/download.csv", "exportDownloads", OperatorCaller, NoBody => File<DownloadTable> {
+        #[serde(flatten)]
+        pub query: DownloadQuery,
+        #[serde(flatten)]
+        pub range: ListRange,
+    }
 }
 
 /// A statistic as CSV.
@@ -491,7 +468,6 @@ pub struct DownloadTable;
 impl FileKind for DownloadTable {
     const MEDIA_TYPE: &'static str = "text/csv";
     const DESCRIPTION: &'static str = "The statistic.";
-    const IS_BINARY: bool = false;
 }
 
 /// The downloads to count.

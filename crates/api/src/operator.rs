@@ -1,12 +1,11 @@
 //! Health checks, metrics and the OpenAPI document, for the operator's tools.
 
-use http::HeaderMap;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::access::UnknownCaller;
-use crate::answer::{Answer, File, FileKind, describe_json};
+use crate::answer::{Answer, File, FileKind, describe_json_by_status, response_header};
 use crate::body::NoBody;
 use crate::endpoint;
 use crate::endpoint::{RequestHeader, Section};
@@ -16,39 +15,30 @@ const SECTION: Section = Section {
     description: "For the operator's tools; keep them inside your network.",
 };
 
-endpoint!(CheckLiveness: GET "/health/live", "getLiveness", UnknownCaller, NoBody => HealthCheck);
-endpoint!(CheckReadiness: GET "/health/ready", "getReadiness", UnknownCaller, NoBody => HealthCheck);
-endpoint!(CheckServing: GET "/health/serving", "getServing", UnknownCaller, NoBody => HealthCheck);
-endpoint!(CheckSearch: GET "/health/search", "getSearchReadiness", UnknownCaller, NoBody => HealthCheck);
-endpoint!(LoadMetrics: GET "/metrics", "getMetrics", UnknownCaller, NoBody => File<MetricsText>);
-endpoint!(LoadOpenApi: GET "/openapi.json", "getOpenApi", UnknownCaller, NoBody => OpenApiDocument, [RequestHeader::IF_NONE_MATCH, RequestHeader::IF_MATCH_ANY]);
+endpoint! {
+    /// Liveness.
+    ///
+    /// Restart the process if this fails. The status is `live`.
+    CheckLiveness: GET "/health/live", "getLiveness", UnknownCaller, NoBody => HealthCheck {}
 
-/// Liveness.
-///
-/// Restart the process if this fails. The status is `live`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct CheckLiveness {}
+    /// Readiness.
+    ///
+    /// Not ready while the service is stopping, its database cannot be read, or it has a fault that another node does not
+    /// have: of database, search index, store of originals or disk. The status is `ready` or `not ready`.
+    CheckReadiness: GET "/health/ready", "getReadiness", UnknownCaller, NoBody => HealthCheck {}
 
-/// Readiness.
-///
-/// Not ready while the service is stopping, its database cannot be read, or it has a fault that another node does not
-/// have: of database, search index, store of originals or disk. The status is `ready` or `not ready`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct CheckReadiness {}
+    /// Readiness for media requests.
+    ///
+    /// Not ready while the service is stopping. Cached files are served without a database. The status is `serving` or `not
+    /// serving`.
+    CheckServing: GET "/health/serving", "getServing", UnknownCaller, NoBody => HealthCheck {}
 
-/// Readiness for media requests.
-///
-/// Not ready while the service is stopping. Cached files are served without a database. The status is `serving` or `not
-/// serving`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct CheckServing {}
-
-/// Readiness for searches.
-///
-/// Not ready while the search index is being built, the database cannot be used or the service is stopping, or on a
-/// node that does not search: the status is `ready`, `building`, `database`, `draining` or `disabled`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct CheckSearch {}
+    /// Readiness for searches.
+    ///
+    /// Not ready while the search index is being built, the database cannot be used or the service is stopping, or on a
+    /// node that does not search: the status is `ready`, `building`, `database`, `draining` or `disabled`.
+    CheckSearch: GET "/health/search", "getSearchReadiness", UnknownCaller, NoBody => HealthCheck {}
+}
 
 /// The health of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -125,23 +115,17 @@ impl Answer for HealthCheck {
     type Content = Health;
 
     fn describe(generator: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
-        for (status, description) in [("200", "Ready."), ("503", "Not ready.")] {
-            let mut response = describe_json::<Health>(generator);
-            response["description"] = description.into();
-            responses.insert(status.to_owned(), response);
-        }
-    }
-
-    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<Health> {
-        serde_json::from_slice(body)
+        let descriptions = [("200", "Ready."), ("503", "Not ready.")];
+        describe_json_by_status::<Health>(generator, responses, &descriptions);
     }
 }
 
-/// Metrics.
-///
-/// In the text format of Prometheus.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadMetrics {}
+endpoint! {
+    /// Metrics.
+    ///
+    /// In the text format of Prometheus.
+    LoadMetrics: GET "/metrics", "getMetrics", UnknownCaller, NoBody => File<MetricsText> {}
+}
 
 /// The text format of Prometheus.
 #[derive(Clone, Copy, Debug)]
@@ -150,14 +134,14 @@ pub struct MetricsText;
 impl FileKind for MetricsText {
     const MEDIA_TYPE: &'static str = "text/plain";
     const DESCRIPTION: &'static str = "The metrics.";
-    const IS_BINARY: bool = false;
 }
 
-/// OpenAPI document.
-///
-/// OpenAPI 3.1. A page made from it is at `/docs`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadOpenApi {}
+endpoint! {
+    /// OpenAPI document.
+    ///
+    /// OpenAPI 3.1. A page made from it is at `/docs`.
+    LoadOpenApi: GET "/openapi.json", "getOpenApi", UnknownCaller, NoBody => OpenApiDocument, [RequestHeader::IF_NONE_MATCH, RequestHeader::IF_MATCH_ANY] {}
+}
 
 /// The document, with the answers to conditional requests.
 #[derive(Clone, Copy, Debug)]
@@ -170,25 +154,17 @@ impl Answer for OpenApiDocument {
         let document = json!({
             "description": "This document.",
             "headers": {
-                "ETag": header("Changes with the document."),
-                "Cache-Control": header("Cache directives."),
+                "ETag": response_header("Changes with the document."),
+                "Cache-Control": response_header("Cache directives."),
             },
             "content": { "application/json": { "schema": { "type": "object" } } },
         });
         let unchanged = json!({
             "description": "Not modified.",
-            "headers": { "ETag": header("Its entity tag.") },
+            "headers": { "ETag": response_header("Its entity tag.") },
         });
         responses.insert("200".to_owned(), document);
         responses.insert("304".to_owned(), unchanged);
         responses.insert("412".to_owned(), json!({ "description": "The precondition failed." }));
     }
-
-    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<Value> {
-        serde_json::from_slice(body)
-    }
-}
-
-fn header(description: &str) -> Value {
-    json!({ "description": description, "required": true, "schema": { "type": "string" } })
 }

@@ -25,26 +25,24 @@ const SECTION: Section = Section {
     description: "Downloads and orders under agreements, and reports on their use.",
 };
 
-endpoint!(ListOrders: GET "/user/v1/order", "getOrder", KnownCaller, NoBody => Json<Orders>);
-endpoint!(LoadOrder: GET "/user/v1/order/{id}", "getOrderById", KnownCaller, NoBody => Json<Order>, NotFound);
-endpoint!(UpdateOrder: PUT "/user/v1/order/{id}", "updateOrder", KnownCaller, JsonBody<OrderUpdate> => Json<Order>, NotFound);
-
-/// Orders, newest first.
-///
-/// The caller's orders; an administrator gets those of the whole organization. Service accounts are not supported.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct ListOrders {
-    /// The maximum number of orders.
-    #[schemars(range(max = ORDERS_LISTED_MAX))]
-    pub size: usize,
-    /// The number of orders to skip.
-    #[schemars(range(max = u32::MAX))]
-    pub start: u32,
-    /// Orders that have been approved, rejected or reported, or the others.
-    #[serde(with = "property::word")]
-    #[schemars(schema_with = "property::words::<OrderStatus>")]
-    pub status: OrderStatus,
+endpoint! {
+    /// Orders, newest first.
+    ///
+    /// The caller's orders; an administrator gets those of the whole organization. Service accounts are not supported.
+    #[derive(PartialEq, Eq)]
+    #[serde(default)]
+    ListOrders: GET "/user/v1/order", "getOrder", KnownCaller, NoBody => Json<Orders> {
+        /// The maximum number of orders.
+        #[schemars(range(max = ORDERS_LISTED_MAX))]
+        pub size: usize,
+        /// The number of orders to skip.
+        #[schemars(range(max = u32::MAX))]
+        pub start: u32,
+        /// Orders that have been approved, rejected or reported, or the others.
+        #[serde(with = "property::word")]
+        #[schemars(schema_with = "property::words::<OrderStatus>")]
+        pub status: OrderStatus,
+    }
 }
 
 impl Default for ListOrders {
@@ -53,23 +51,23 @@ impl Default for ListOrders {
     }
 }
 
-/// An order.
-///
-/// An order that the caller can list. Service accounts are not supported.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadOrder {
-    /// The id of the order.
-    pub id: i64,
-}
+endpoint! {
+    /// An order.
+    ///
+    /// An order that the caller can list. Service accounts are not supported.
+    LoadOrder: GET "/user/v1/order/{id}", "getOrderById", KnownCaller, NoBody => Json<Order>, NotFound {
+        /// The id of the order.
+        pub id: i64,
+    }
 
-/// Approve or reject an order, or report its use.
-///
-/// Under Direct and Normal agreements `approve` decides whether the item can be downloaded; under others it says whether the
-/// item was used. An order is decided or reported once; after that the error is `order_already_reported`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct UpdateOrder {
-    /// The id of the order.
-    pub id: i64,
+    /// Approve or reject an order, or report its use.
+    ///
+    /// Under Direct and Normal agreements `approve` decides whether the item can be downloaded; under others it says whether the
+    /// item was used. An order is decided or reported once; after that the error is `order_already_reported`.
+    UpdateOrder: PUT "/user/v1/order/{id}", "updateOrder", KnownCaller, JsonBody<OrderUpdate> => Json<Order>, NotFound {
+        /// The id of the order.
+        pub id: i64,
+    }
 }
 
 /// The orders.

@@ -22,117 +22,94 @@ const SECTION: Section = Section {
 /// An access token of an administrator.
 const ADMIN: Access = Access::ROLES.with_scopes(&["roles", "admin"]).without_api_key();
 
-endpoint!(LoadOrganization: GET "/user/v1/organization", "getOrganization", KnownCaller, NoBody => Json<Organization>, NotFound);
-endpoint!(ListOrganizationUsers: GET "/user/v1/organization/user", "getOrganizationUsers", KnownCaller: ADMIN, NoBody => Json<Vec<UserBase>>);
-endpoint!(CreateOrganizationUser: POST "/user/v1/organization/user", "addOrganizationUser", KnownCaller: ADMIN, JsonBody<UserCreate> => Json<User>, Conflict);
-endpoint!(LoadOrganizationUser: GET "/user/v1/organization/user/{id}", "getOrganizationUser", KnownCaller: ADMIN, NoBody => Json<User>, NotFound);
-endpoint!(UpdateOrganizationUser: PUT "/user/v1/organization/user/{id}", "updateOrganizationUser", KnownCaller: ADMIN, JsonBody<UserUpdate> => Json<User>, NotFound);
-endpoint!(ListPendingUsers: GET "/user/v1/organization/pending-user", "getPendingUsers", KnownCaller: ADMIN, NoBody => Json<Vec<PendingUser>>);
-endpoint!(LoadUserAccess: GET "/user/v1/organization/user/{id}/access", "getOrganizationUserAccess", KnownCaller: ADMIN, NoBody => Json<UserAccess>, NotFound);
-endpoint!(UpdateUserAccess: PUT "/user/v1/organization/user/{id}/access", "updateOrganizationUserAccess", KnownCaller: ADMIN, JsonBody<UserAccessUpdate> => Done, NotFound, Conflict);
-endpoint!(SendPasswordLink: POST "/user/v1/organization/user/{id}/password-link", "sendPasswordLink", KnownCaller: ADMIN, NoBody => Json<PasswordLink>, NotFound, Conflict);
-endpoint!(RevokePasswordLinks: DELETE "/user/v1/organization/user/{id}/password-link", "withdrawPasswordLink", KnownCaller: ADMIN, NoBody => Done, NotFound);
-endpoint!(EndUserSessions: DELETE "/user/v1/organization/user/{id}/session", "endOrganizationUserSessions", KnownCaller: ADMIN, NoBody => Done, NotFound);
-endpoint!(RevokeUserKeys: DELETE "/user/v1/organization/user/{id}/key", "revokeOrganizationUserKeys", KnownCaller: ADMIN, NoBody => Done, NotFound);
+endpoint! {
+    /// The caller's organization.
+    ///
+    /// Name and addresses.
+    LoadOrganization: GET "/user/v1/organization", "getOrganization", KnownCaller, NoBody => Json<Organization>, NotFound {}
 
-/// The caller's organization.
-///
-/// Name and addresses.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadOrganization {}
+    /// The organization's users.
+    ///
+    /// Active and inactive users.
+    ListOrganizationUsers: GET "/user/v1/organization/user", "getOrganizationUsers", KnownCaller: ADMIN, NoBody => Json<Vec<UserBase>> {}
 
-/// The organization's users.
-///
-/// Active and inactive users.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ListOrganizationUsers {}
+    /// Create a user.
+    ///
+    /// The e-mail address in lower case becomes the user name; `userName_in_use` if another user has it.
+    /// `phoneNumber_direct_invalid` means that `direct` is not a phone number.
+    CreateOrganizationUser: POST "/user/v1/organization/user", "addOrganizationUser", KnownCaller: ADMIN, JsonBody<UserCreate> => Json<User>, Conflict {}
 
-/// Create a user.
-///
-/// The e-mail address in lower case becomes the user name; `userName_in_use` if another user has it.
-/// `phoneNumber_direct_invalid` means that `direct` is not a phone number.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct CreateOrganizationUser {}
+    /// A user of the organization.
+    ///
+    /// The user with this id.
+    LoadOrganizationUser: GET "/user/v1/organization/user/{id}", "getOrganizationUser", KnownCaller: ADMIN, NoBody => Json<User>, NotFound {
+        /// The user's id.
+        pub id: i64,
+    }
 
-/// A user of the organization.
-///
-/// The user with this id.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadOrganizationUser {
-    /// The user's id.
-    pub id: i64,
-}
+    /// Update a user of the organization.
+    ///
+    /// Omitted properties keep their value.
+    UpdateOrganizationUser: PUT "/user/v1/organization/user/{id}", "updateOrganizationUser", KnownCaller: ADMIN, JsonBody<UserUpdate> => Json<User>, NotFound {
+        /// The user's id.
+        pub id: i64,
+    }
 
-/// Update a user of the organization.
-///
-/// Omitted properties keep their value.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct UpdateOrganizationUser {
-    /// The user's id.
-    pub id: i64,
-}
+    /// Users without a password.
+    ///
+    /// These users cannot log in until they set a password.
+    ListPendingUsers: GET "/user/v1/organization/pending-user", "getPendingUsers", KnownCaller: ADMIN, NoBody => Json<Vec<PendingUser>> {}
 
-/// Users without a password.
-///
-/// These users cannot log in until they set a password.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ListPendingUsers {}
+    /// A user's password, sessions and keys.
+    ///
+    /// Password, links, sessions, applications and keys of the user.
+    LoadUserAccess: GET "/user/v1/organization/user/{id}/access", "getOrganizationUserAccess", KnownCaller: ADMIN, NoBody => Json<UserAccess>, NotFound {
+        /// The user's id.
+        pub id: i64,
+    }
 
-/// A user's password, sessions and keys.
-///
-/// Password, links, sessions, applications and keys of the user.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadUserAccess {
-    /// The user's id.
-    pub id: i64,
-}
+    /// Deactivate or reactivate a user.
+    ///
+    /// Deactivation ends sessions, tokens and links immediately and suspends API keys. Administrators cannot deactivate
+    /// themselves (409).
+    UpdateUserAccess: PUT "/user/v1/organization/user/{id}/access", "updateOrganizationUserAccess", KnownCaller: ADMIN, JsonBody<UserAccessUpdate> => Done, NotFound, Conflict {
+        /// The user's id.
+        pub id: i64,
+    }
 
-/// Deactivate or reactivate a user.
-///
-/// Deactivation ends sessions, tokens and links immediately and suspends API keys. Administrators cannot deactivate
-/// themselves (409).
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct UpdateUserAccess {
-    /// The user's id.
-    pub id: i64,
-}
+    /// Send a password link.
+    ///
+    /// An invitation, valid for 7 days, for a user without a password; otherwise a link valid for one day. It is sent by e-mail
+    /// (`mailedTo`); without a mail server, or for a user without an address, `url` is returned once for you to pass on. Earlier
+    /// links are revoked. 409 for a user who cannot log in.
+    SendPasswordLink: POST "/user/v1/organization/user/{id}/password-link", "sendPasswordLink", KnownCaller: ADMIN, NoBody => Json<PasswordLink>, NotFound, Conflict {
+        /// The user's id.
+        pub id: i64,
+    }
 
-/// Send a password link.
-///
-/// An invitation, valid for 7 days, for a user without a password; otherwise a link valid for one day. It is sent by e-mail
-/// (`mailedTo`); without a mail server, or for a user without an address, `url` is returned once for you to pass on. Earlier
-/// links are revoked. 409 for a user who cannot log in.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct SendPasswordLink {
-    /// The user's id.
-    pub id: i64,
-}
+    /// Revoke a user's password links.
+    ///
+    /// The links stop working.
+    RevokePasswordLinks: DELETE "/user/v1/organization/user/{id}/password-link", "withdrawPasswordLink", KnownCaller: ADMIN, NoBody => Done, NotFound {
+        /// The user's id.
+        pub id: i64,
+    }
 
-/// Revoke a user's password links.
-///
-/// The links stop working.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct RevokePasswordLinks {
-    /// The user's id.
-    pub id: i64,
-}
+    /// End a user's sessions.
+    ///
+    /// Browser sessions and the tokens of applications.
+    EndUserSessions: DELETE "/user/v1/organization/user/{id}/session", "endOrganizationUserSessions", KnownCaller: ADMIN, NoBody => Done, NotFound {
+        /// The user's id.
+        pub id: i64,
+    }
 
-/// End a user's sessions.
-///
-/// Browser sessions and the tokens of applications.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct EndUserSessions {
-    /// The user's id.
-    pub id: i64,
-}
-
-/// Revoke a user's API keys.
-///
-/// Revokes all keys permanently.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct RevokeUserKeys {
-    /// The user's id.
-    pub id: i64,
+    /// Revoke a user's API keys.
+    ///
+    /// Revokes all keys permanently.
+    RevokeUserKeys: DELETE "/user/v1/organization/user/{id}/key", "revokeOrganizationUserKeys", KnownCaller: ADMIN, NoBody => Done, NotFound {
+        /// The user's id.
+        pub id: i64,
+    }
 }
 
 /// The organization.

@@ -28,8 +28,8 @@ pub const VISIBLE_LINE: &str =
 /// The pattern of a list in one text, separated by commas: at least one element.
 pub const ELEMENTS: &str = r"[^,\s]";
 
-/// The keyword of a list whose elements are parameters of their own, `p=a&p=b`, because they may contain commas. Only the
-/// reader sees it.
+/// The keyword of a list whose elements are parameters of their own, `p=a&p=b`, because they may contain commas. Its value is
+/// the schema of an element that the document shows; the reader accepts every text.
 pub(crate) const REPEATED: &str = "x-repeated";
 
 /// One of the words of `T`.

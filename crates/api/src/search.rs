@@ -26,43 +26,42 @@ const SECTION: Section = Section {
     description: "An older search interface for callers with an application key. Use the content API instead.",
 };
 
-endpoint!(SearchWithKey: GET "/api/search", "searchWithKey", UnknownCaller: Access::AK, NoBody => Deprecated<ItemsOfKey>);
-endpoint!(ListAgreementsOfKey: GET "/api/search/agreements", "getAgreementsOfKey", UnknownCaller: Access::AK, NoBody => Deprecated<AgreementsOfKey>);
-
-/// Search with an application key.
-///
-/// Use `GET /content/v1/{mediaType}/search`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(extend("deprecated" = true))]
-pub struct SearchWithKey {
-    /// The search query, as in a search of the content API.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub q: String,
-    #[serde(flatten)]
-    pub scope: SearchScope,
-    /// The past hour, day, week or year.
-    #[serde(with = "property::optional_word", skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "spans")]
-    pub tr: Option<RecentSpan>,
-    /// Start date, from midnight at the beginning of this day.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trs: Option<Date>,
-    /// End date, until midnight at the beginning of this day.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tre: Option<Date>,
-    /// The maximum number of hits.
-    #[serde(rename = "s")]
-    #[schemars(range(max = HITS_MAX))]
-    pub size: usize,
-    /// The number of hits to skip, preferably a multiple of `s`.
-    #[serde(rename = "fr")]
-    #[schemars(range(max = HITS_MAX))]
-    pub skip: usize,
-    /// `asc` and `desc` by creation date, `stor` by storage date, `rel` by relevance.
-    #[serde(with = "property::word")]
-    #[schemars(schema_with = "property::words::<SearchOrderOfKey>")]
-    pub sort: SearchOrderOfKey,
+endpoint! {
+    /// Search with an application key.
+    ///
+    /// Use `GET /content/v1/{mediaType}/search`.
+    #[derive(PartialEq, Eq)]
+    #[serde(default)]
+    #[schemars(extend("deprecated" = true))]
+    SearchWithKey: GET "/api/search", "searchWithKey", UnknownCaller: Access::AK, NoBody => Deprecated<ItemsOfKey> {
+        /// The search query, as in a search of the content API.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        pub q: String,
+        #[serde(flatten)]
+        pub scope: SearchScope,
+        /// The past hour, day, week or year.
+        #[serde(with = "property::optional_word", skip_serializing_if = "Option::is_none")]
+        #[schemars(schema_with = "spans")]
+        pub tr: Option<RecentSpan>,
+        /// Start date, from midnight at the beginning of this day.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub trs: Option<Date>,
+        /// End date, until midnight at the beginning of this day.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub tre: Option<Date>,
+        /// The maximum number of hits.
+        #[serde(rename = "s")]
+        #[schemars(range(max = HITS_MAX))]
+        pub size: usize,
+        /// The number of hits to skip, preferably a multiple of `s`.
+        #[serde(rename = "fr")]
+        #[schemars(range(max = HITS_MAX))]
+        pub skip: usize,
+        /// `asc` and `desc` by creation date, `stor` by storage date, `rel` by relevance.
+        #[serde(with = "property::word")]
+        #[schemars(schema_with = "property::words::<SearchOrderOfKey>")]
+        pub sort: SearchOrderOfKey,
+    }
 }
 
 impl Default for SearchWithKey {
@@ -90,12 +89,13 @@ pub enum SearchOrderOfKey {
     Rel,
 }
 
-/// Agreements of an application key.
-///
-/// Use `GET /user/v1/user`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-#[schemars(extend("deprecated" = true))]
-pub struct ListAgreementsOfKey {}
+endpoint! {
+    /// Agreements of an application key.
+    ///
+    /// Use `GET /user/v1/user`.
+    #[schemars(extend("deprecated" = true))]
+    ListAgreementsOfKey: GET "/api/search/agreements", "getAgreementsOfKey", UnknownCaller: Access::AK, NoBody => Deprecated<AgreementsOfKey> {}
+}
 
 /// The items that were found.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -13,7 +13,7 @@ use crate::orders::{
 };
 use crate::organization::{PhoneNumberUpdate, UserRightsUpdate, UserUpdate};
 use crate::property::{is_email, is_phone_number, is_uri};
-use crate::uploads::UploadPublish;
+use crate::uploads::{TemplateBody, UploadPublish};
 use crate::user::{KeyCreate, LoadProfileProperties, Profile, RegisterDevice};
 use crate::{
     DecodedParameter, Document, Endpoint, Fault, JsonBody, JsonReader, PartialRequest,
@@ -395,6 +395,26 @@ fn ok_lists_are_split_unless_they_are_repeated() {
 }
 
 #[test]
+fn filters_with_a_range_or_words_show_them_and_leave_the_check_to_their_parser() {
+    let mut document = Document::new();
+    document.describe::<SearchItems>();
+    let parts = document.finish();
+    let search = &parts.paths[SearchItems::PATH]["get"];
+    let find = |name: &str| {
+        let parameters = search["parameters"].as_array().unwrap();
+        parameters.iter().find(|parameter| parameter["name"] == name).unwrap()
+    };
+    let size = &find("minpx")["schema"];
+    assert_eq!((&size["type"], &size["items"]["type"]), (&json!("array"), &json!("integer")));
+    let range = (&size["items"]["minimum"], &size["items"]["maximum"]);
+    assert_eq!(range, (&json!(1), &json!(1_000_000)));
+    assert_eq!(find("terms")["schema"]["items"]["enum"], json!(["special", "none"]));
+    let found = searched("image", "minpx=0&terms=some&minpx=big");
+    assert_eq!(found.faults, []);
+    assert_eq!(found.parameters.unwrap().filters["minpx"], ["0", "big"]);
+}
+
+#[test]
 fn err_a_wrong_parameter_counts_as_absent_and_others_are_read() {
     let query = "sort=up&facets=x,place.name,y&p=A,-&agr=1,x&q=a&s=10001&tr=hour&tre=2026-02-30";
     let found = searched("images", query);
@@ -501,6 +521,25 @@ fn a_property_that_may_be_absent_need_not_accept_null() {
         place("type", "document"),
     ];
     assert_eq!(found, expected);
+}
+
+#[test]
+fn err_a_template_names_all_problems_at_once() {
+    let check = |body: Value, expected: &[(&'static str, &str)]| {
+        let body = body.to_string();
+        let found = TemplateBody::read(&JsonReader::default(), body.as_bytes()).map_err(short);
+        let expected = expected.iter().map(|(rule, path)| (*rule, "body", (*path).to_owned()));
+        assert_eq!(found.unwrap_err(), expected.collect::<Vec<_>>(), "{body}");
+    };
+    let unknown = json!({ "mood": "calm" });
+    let both = [("minimum", "name"), ("additionalProperties", "fields.mood")];
+    check(json!({ "name": " ", "fields": unknown }), &both);
+    let all = [("type", "shared"), ("minimum", "name"), ("additionalProperties", "fields.mood")];
+    check(json!({ "name": " ", "shared": 1, "fields": unknown }), &all);
+    let fields = json!({ "headline": { "apply": "guess", "value": "x" } });
+    check(json!({ "name": "a", "fields": fields }), &[("enum", "fields.headline")]);
+    let wrong = [("required", "name"), ("additionalProperties", "fields.mood")];
+    check(json!({ "fields": unknown }), &wrong);
 }
 
 #[test]

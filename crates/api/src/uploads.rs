@@ -2,6 +2,7 @@
 
 use http::HeaderMap;
 use jiff::Timestamp;
+use model::item::MetadataEdits;
 use model::{ItemId, MediaType};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -9,10 +10,13 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::access::{Access, KnownCaller, UnknownCaller};
-use crate::answer::{Answer, File, FileKind, Json, NoContent, Tagged, describe_json};
-use crate::body::{JsonBody, NoBody, RawBody, RawBodyKind};
+use crate::answer::{
+    Answer, File, FileKind, Json, NoContent, Removal, Tagged, describe_json, response_header,
+};
+use crate::body::{JsonBody, JsonReader, NoBody, RawBody, RawBodyKind, RequestBody, parse_json};
 use crate::endpoint;
 use crate::endpoint::{RequestHeader, Section};
+use crate::fault::{Fault, Location};
 use crate::ingest::{EDIT_BYTES_MAX, PublishedItem, sent_document};
 use crate::property;
 
@@ -56,141 +60,116 @@ const UPLOAD_CHECKSUM: RequestHeader = RequestHeader {
 const TEMPLATE_VERSION: RequestHeader =
     RequestHeader { required: false, ..RequestHeader::IF_MATCH };
 
-// The handlers of the protocol authenticate callers themselves: every answer has its version, refusals too.
-endpoint!(ListUploads: GET "/ingest/v1/uploads", "getUploads", KnownCaller, NoBody => Json<Vec<Upload>>);
-endpoint!(CreateUpload: POST "/ingest/v1/uploads", "createUpload", UnknownCaller: Access::ROLES, NoBody => UploadCreated, [UPLOAD_LENGTH, UPLOAD_METADATA], Stale, TooLarge);
-endpoint!(LoadUpload: GET "/ingest/v1/uploads/{id}", "getUpload", UnknownCaller: Access::ROLES, NoBody => UploadProgress, NotFound, Stale);
-endpoint!(AppendToUpload: PATCH "/ingest/v1/uploads/{id}", "appendToUpload", UnknownCaller: Access::ROLES, RawBody<UploadBytes> => BytesStored, [UPLOAD_OFFSET, UPLOAD_CHECKSUM], NotFound, Conflict, Stale);
-endpoint!(DiscardUpload: DELETE "/ingest/v1/uploads/{id}", "discardUpload", UnknownCaller: Access::ROLES, NoBody => NoContent, NotFound, Stale);
-endpoint!(DescribeUpload: GET "/ingest/v1/uploads/{id}/document", "getUploadDocument", KnownCaller, NoBody => Json<UploadDescription>, NotFound, Conflict, TooLarge);
-endpoint!(PreviewUpload: GET "/ingest/v1/uploads/{id}/preview", "getUploadPreview", KnownCaller, NoBody => File<UploadPreview>, NotFound, Conflict, TooLarge);
-endpoint!(PublishUpload: POST "/ingest/v1/uploads/{id}/publish", "publishUpload", KnownCaller, JsonBody<UploadPublish, EDIT_BYTES_MAX> => PublishedItem, NotFound, Conflict, Stale);
-endpoint!(ListTemplates: GET "/ingest/v1/templates", "getTemplates", KnownCaller, NoBody => Json<Vec<MetadataTemplate>>);
-endpoint!(CreateTemplate: POST "/ingest/v1/templates", "createTemplate", KnownCaller, JsonBody<MetadataTemplateSent, EDIT_BYTES_MAX> => TemplateCreated, Conflict);
-endpoint!(LoadTemplate: GET "/ingest/v1/templates/{id}", "getTemplate", KnownCaller, NoBody => Tagged<MetadataTemplate>, NotFound);
-endpoint!(UpdateTemplate: PUT "/ingest/v1/templates/{id}", "updateTemplate", KnownCaller, JsonBody<MetadataTemplateSent, EDIT_BYTES_MAX> => Tagged<MetadataTemplate>, [TEMPLATE_VERSION], NotFound, Conflict, Stale);
-endpoint!(RemoveTemplate: DELETE "/ingest/v1/templates/{id}", "removeTemplate", KnownCaller, NoBody => File<TemplateRemoval>, [TEMPLATE_VERSION], NotFound, Stale);
+endpoint! {
+    /// The caller's uploads.
+    ///
+    /// Uploads that are not published yet and have not expired, oldest first.
+    ListUploads: GET "/ingest/v1/uploads", "getUploads", KnownCaller, NoBody => Json<Vec<Upload>> {}
 
-/// The caller's uploads.
-///
-/// Uploads that are not published yet and have not expired, oldest first.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ListUploads {}
+    /// Declare an upload.
+    ///
+    /// Declares the length and the name of a file: a photograph (`.jpg`, `.jpeg`), a graphic (`.pdf`, `.eps`) or a video
+    /// (`.mp4`). An upload that receives nothing expires. `upload_quota` means that the caller has too many unpublished
+    /// uploads, or that they take too much space.
+    // The handlers of the protocol authenticate callers themselves: every answer has its version, refusals too.
+    CreateUpload: POST "/ingest/v1/uploads", "createUpload", UnknownCaller: Access::ROLES, NoBody => UploadCreated, [UPLOAD_LENGTH, UPLOAD_METADATA], Stale, TooLarge {}
 
-/// Declare an upload.
-///
-/// Declares the length and the name of a file: a photograph (`.jpg`, `.jpeg`), a graphic (`.pdf`, `.eps`) or a video
-/// (`.mp4`). An upload that receives nothing expires. `upload_quota` means that the caller has too many unpublished
-/// uploads, or that they take too much space.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct CreateUpload {}
+    /// Progress of an upload.
+    ///
+    /// How many bytes were received. `HEAD` gives the headers alone, as the protocol asks for it.
+    LoadUpload: GET "/ingest/v1/uploads/{id}", "getUpload", UnknownCaller: Access::ROLES, NoBody => UploadProgress, NotFound, Stale {
+        /// The id of the upload.
+        #[schemars(with = "Uuid")]
+        pub id: String,
+    }
 
-/// Progress of an upload.
-///
-/// How many bytes were received. `HEAD` gives the headers alone, as the protocol asks for it.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadUpload {
-    /// The id of the upload.
-    #[schemars(with = "Uuid")]
-    pub id: String,
-}
+    /// Send bytes of an upload.
+    ///
+    /// Appends bytes at the offset that was reached. What arrives before a connection breaks off is stored, unless
+    /// `Upload-Checksum` covers the body. `upload_offset` means that the offset is another one.
+    AppendToUpload: PATCH "/ingest/v1/uploads/{id}", "appendToUpload", UnknownCaller: Access::ROLES, RawBody<UploadBytes> => BytesStored, [UPLOAD_OFFSET, UPLOAD_CHECKSUM], NotFound, Conflict, Stale {
+        /// The id of the upload.
+        #[schemars(with = "Uuid")]
+        pub id: String,
+    }
 
-/// Send bytes of an upload.
-///
-/// Appends bytes at the offset that was reached. What arrives before a connection breaks off is stored, unless
-/// `Upload-Checksum` covers the body. `upload_offset` means that the offset is another one.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct AppendToUpload {
-    /// The id of the upload.
-    #[schemars(with = "Uuid")]
-    pub id: String,
-}
+    /// Discard an upload.
+    ///
+    /// Removes the upload with its bytes.
+    DiscardUpload: DELETE "/ingest/v1/uploads/{id}", "discardUpload", UnknownCaller: Access::ROLES, NoBody => NoContent, NotFound, Stale {
+        /// The id of the upload.
+        #[schemars(with = "Uuid")]
+        pub id: String,
+    }
 
-/// Discard an upload.
-///
-/// Removes the upload with its bytes.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct DiscardUpload {
-    /// The id of the upload.
-    #[schemars(with = "Uuid")]
-    pub id: String,
-}
+    /// What an upload would become.
+    ///
+    /// The document that the file describes by its embedded metadata, and the item that it would become.
+    /// `upload_incomplete` means that bytes are missing.
+    DescribeUpload: GET "/ingest/v1/uploads/{id}/document", "getUploadDocument", KnownCaller, NoBody => Json<UploadDescription>, NotFound, Conflict, TooLarge {
+        /// The id of the upload.
+        #[schemars(with = "Uuid")]
+        pub id: String,
+    }
 
-/// What an upload would become.
-///
-/// The document that the file describes by its embedded metadata, and the item that it would become.
-/// `upload_incomplete` means that bytes are missing.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct DescribeUpload {
-    /// The id of the upload.
-    #[schemars(with = "Uuid")]
-    pub id: String,
-}
+    /// Picture of an upload.
+    ///
+    /// A small JPEG of an uploaded photograph, upright and in sRGB.
+    PreviewUpload: GET "/ingest/v1/uploads/{id}/preview", "getUploadPreview", KnownCaller, NoBody => File<UploadPreview>, NotFound, Conflict, TooLarge {
+        /// The id of the upload.
+        #[schemars(with = "Uuid")]
+        pub id: String,
+    }
 
-/// Picture of an upload.
-///
-/// A small JPEG of an uploaded photograph, upright and in sRGB.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct PreviewUpload {
-    /// The id of the upload.
-    #[schemars(with = "Uuid")]
-    pub id: String,
-}
+    /// Publish an upload.
+    ///
+    /// Makes the upload an item and removes it. The document is what the file describes, changed by the template and then
+    /// by `document`; it is checked by the schema and by the house rules. A replaced item keeps its embargo and its
+    /// status unless they say others; `embargoed` with `null` ends the embargo. `item_exists` means that the upload would
+    /// replace an item, `version_conflict` that the item changed while the upload was read.
+    PublishUpload: POST "/ingest/v1/uploads/{id}/publish", "publishUpload", KnownCaller, JsonBody<UploadPublish, EDIT_BYTES_MAX> => PublishedItem, NotFound, Conflict, Stale {
+        /// The id of the upload.
+        #[schemars(with = "Uuid")]
+        pub id: String,
+        /// The id of a metadata template, whose changes are made first.
+        #[schemars(range(min = 1))]
+        pub template: Option<i64>,
+    }
 
-/// Publish an upload.
-///
-/// Makes the upload an item and removes it. The document is what the file describes, changed by the template and then
-/// by `document`; it is checked by the schema and by the house rules. A replaced item keeps its embargo and its
-/// status unless they say others; `embargoed` with `null` ends the embargo. `item_exists` means that the upload would
-/// replace an item, `version_conflict` that the item changed while the upload was read.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct PublishUpload {
-    /// The id of the upload.
-    #[schemars(with = "Uuid")]
-    pub id: String,
-    /// The id of a metadata template, whose changes are made first.
-    #[schemars(range(min = 1))]
-    pub template: Option<i64>,
-}
+    /// Metadata templates.
+    ///
+    /// The templates of the caller's organization and those that all providers share, by name.
+    ListTemplates: GET "/ingest/v1/templates", "getTemplates", KnownCaller, NoBody => Json<Vec<MetadataTemplate>> {}
 
-/// Metadata templates.
-///
-/// The templates of the caller's organization and those that all providers share, by name.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ListTemplates {}
+    /// Create a metadata template.
+    ///
+    /// A template changes fields of items and uploads. It belongs to the caller's organization, or all providers share
+    /// it.
+    CreateTemplate: POST "/ingest/v1/templates", "createTemplate", KnownCaller, TemplateBody => TemplateCreated, Conflict {}
 
-/// Create a metadata template.
-///
-/// A template changes fields of items and uploads. It belongs to the caller's organization, or all providers share
-/// it.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct CreateTemplate {}
+    /// A metadata template.
+    ///
+    /// The template with its entity tag.
+    LoadTemplate: GET "/ingest/v1/templates/{id}", "getTemplate", KnownCaller, NoBody => Tagged<MetadataTemplate>, NotFound {
+        /// The id of the template.
+        pub id: i64,
+    }
 
-/// A metadata template.
-///
-/// The template with its entity tag.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadTemplate {
-    /// The id of the template.
-    pub id: i64,
-}
+    /// Replace a metadata template.
+    ///
+    /// `version_conflict` means that it changed since the version that `If-Match` names.
+    UpdateTemplate: PUT "/ingest/v1/templates/{id}", "updateTemplate", KnownCaller, TemplateBody => Tagged<MetadataTemplate>, [TEMPLATE_VERSION], NotFound, Conflict, Stale {
+        /// The id of the template.
+        pub id: i64,
+    }
 
-/// Replace a metadata template.
-///
-/// `version_conflict` means that it changed since the version that `If-Match` names.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct UpdateTemplate {
-    /// The id of the template.
-    pub id: i64,
-}
-
-/// Remove a metadata template.
-///
-/// Items to which it was applied stay as they are.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct RemoveTemplate {
-    /// The id of the template.
-    pub id: i64,
+    /// Remove a metadata template.
+    ///
+    /// Items to which it was applied stay as they are.
+    RemoveTemplate: DELETE "/ingest/v1/templates/{id}", "removeTemplate", KnownCaller, NoBody => File<Removal>, [TEMPLATE_VERSION], NotFound, Stale {
+        /// The id of the template.
+        pub id: i64,
+    }
 }
 
 /// Bytes of a file. The handler reads the body itself.
@@ -217,7 +196,7 @@ impl Answer for UploadCreated {
     type Content = ();
 
     fn describe(_: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
-        let mut headers = json!({ "Location": text_header("The address of the upload.") });
+        let mut headers = json!({ "Location": response_header("The address of the upload.") });
         add_progress(&mut headers);
         let response = json!({ "description": "The upload is declared.", "headers": headers });
         responses.insert("201".to_owned(), response);
@@ -239,10 +218,6 @@ impl Answer for UploadProgress {
         let mut response = describe_json::<Upload>(generator);
         add_progress(&mut response["headers"]);
         responses.insert("200".to_owned(), response);
-    }
-
-    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<Upload> {
-        serde_json::from_slice(body)
     }
 }
 
@@ -274,16 +249,12 @@ impl Answer for BytesStored {
     }
 }
 
-fn text_header(description: &str) -> Value {
-    json!({ "description": description, "required": true, "schema": { "type": "string" } })
-}
-
 /// Adds the headers of the upload protocol to `headers`.
 fn add_progress(headers: &mut Value) {
-    headers["Tus-Resumable"] = text_header("The version of the protocol.");
-    headers["Upload-Offset"] = text_header("The number of bytes received.");
-    headers["Upload-Length"] = text_header("The length of the file in bytes.");
-    headers["Upload-Expires"] = text_header("When the upload expires.");
+    headers["Tus-Resumable"] = response_header("The version of the protocol.");
+    headers["Upload-Offset"] = response_header("The number of bytes received.");
+    headers["Upload-Length"] = response_header("The length of the file in bytes.");
+    headers["Upload-Expires"] = response_header("When the upload expires.");
 }
 
 /// The picture of an uploaded photograph.
@@ -293,7 +264,6 @@ pub struct UploadPreview;
 impl FileKind for UploadPreview {
     const MEDIA_TYPE: &'static str = "image/jpeg";
     const DESCRIPTION: &'static str = "The picture.";
-    const IS_BINARY: bool = true;
 }
 
 /// 201 with a template, its entity tag and its address.
@@ -306,25 +276,11 @@ impl Answer for TemplateCreated {
     fn describe(generator: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
         let mut response = describe_json::<MetadataTemplate>(generator);
         response["headers"] = json!({
-            "ETag": text_header("The version, for `If-Match`."),
-            "Location": text_header("The address of the template."),
+            "ETag": response_header("The version, for `If-Match`."),
+            "Location": response_header("The address of the template."),
         });
         responses.insert("201".to_owned(), response);
     }
-
-    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<MetadataTemplate> {
-        serde_json::from_slice(body)
-    }
-}
-
-/// The text that confirms the removal of a template.
-#[derive(Clone, Copy, Debug)]
-pub struct TemplateRemoval;
-
-impl FileKind for TemplateRemoval {
-    const MEDIA_TYPE: &'static str = "text/plain";
-    const DESCRIPTION: &'static str = "Removed.";
-    const IS_BINARY: bool = false;
 }
 
 /// The upload.
@@ -426,6 +382,43 @@ pub struct MetadataTemplateSent {
     #[schemars(with = "bool")]
     pub shared: Option<bool>,
     pub fields: MetadataFields,
+}
+
+/// A metadata template, whose name and fields have rules beyond their schema.
+#[derive(Clone, Copy, Debug)]
+pub struct TemplateBody;
+
+impl RequestBody for TemplateBody {
+    const BYTES_MAX: usize = EDIT_BYTES_MAX;
+
+    type Content = MetadataTemplateSent;
+    type Reader = JsonReader<MetadataTemplateSent>;
+
+    fn read(reader: &Self::Reader, body: &[u8]) -> Result<Self::Content, Vec<Fault>> {
+        let body = parse_json(body)?;
+        let further = template_faults(&body);
+        reader.read(body, further)
+    }
+
+    fn describe(generator: &mut SchemaGenerator) -> Option<Value> {
+        JsonBody::<MetadataTemplateSent>::describe(generator)
+    }
+}
+
+/// Finds a name of spaces, and the first change of a field that is not understood.
+fn template_faults(body: &Value) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    if body["name"].as_str().is_some_and(|name| name.trim().is_empty()) {
+        faults.push(Fault::new("minimum", Location::Body, "name", "name is empty"));
+    }
+    if let Some(fields) = body["fields"].as_object()
+        && let Err(error) = MetadataEdits::parse(fields)
+    {
+        let path = format!("fields.{}", error.field);
+        let message = format!("{path} {}", error.message);
+        faults.push(Fault::new(error.rule, Location::Body, path, message));
+    }
+    faults
 }
 
 /// The template.

@@ -30,154 +30,124 @@ const LOGIN: Access = Access::ROLES
     .without_api_key();
 const REVOKE_KEYS: Access = Access::ROLES.with_scopes(&["roles", "profile"]);
 
-endpoint!(ListAgreements: GET "/user/v1/agreement", "getAgreements", UnknownCaller: Access::ROLES, NoBody => Deprecated<Vec<DeprecatedAgreement>>);
-endpoint!(LoadCaller: GET "/user/v1/user", "getUser", KnownCaller, NoBody => Json<User>);
-endpoint!(LoadProfile: GET "/user/v1/profile", "getProfile", KnownCaller, NoBody => Json<Profile>);
-endpoint!(ReplaceProfile: PUT "/user/v1/profile", "updateProfile", KnownCaller, JsonBody<Profile, PROFILE_BYTES_MAX> => Done);
-endpoint!(LoadProfileProperties: GET "/user/v1/profile/{property}", "getProfileByProperty", KnownCaller, NoBody => Json<Profile>);
-endpoint!(UpdateProfileProperties: PUT "/user/v1/profile/{property}", "updateProfileByProperty", KnownCaller, JsonBody<Profile, PROFILE_BYTES_MAX> => Done);
-endpoint!(ListDevices: GET "/user/v1/device", "getDevices", KnownCaller, NoBody => Json<Vec<Device>>);
-endpoint!(RegisterDevice: PUT "/user/v1/device/{token}", "updateDevice", KnownCaller, NoBody => Done);
-endpoint!(RemoveDevice: DELETE "/user/v1/device/{token}", "removeDevice", KnownCaller, NoBody => Done);
-endpoint!(ListKeys: GET "/user/v1/key", "getApiKeys", KnownCaller, NoBody => Json<Vec<Key>>);
-endpoint!(CreateKey: POST "/user/v1/key", "addApiKey", KnownCaller: LOGIN, JsonBody<KeyCreate> => Json<MadeKey>, Conflict);
-endpoint!(RevokeKey: DELETE "/user/v1/key/{id}", "removeApiKey", KnownCaller: REVOKE_KEYS, NoBody => Done, NotFound);
-endpoint!(ListSessions: GET "/user/v1/session", "getSessions", KnownCaller: LOGIN, NoBody => Json<Vec<Session>>);
-endpoint!(EndSession: DELETE "/user/v1/session/{id}", "endSession", KnownCaller: LOGIN, NoBody => Done, NotFound);
-endpoint!(ListApplications: GET "/user/v1/application", "getApplications", KnownCaller: LOGIN, NoBody => Json<Vec<Application>>);
-endpoint!(RevokeApplication: DELETE "/user/v1/application/{id}", "endApplication", KnownCaller: LOGIN, NoBody => Done, NotFound);
+endpoint! {
+    /// The caller's agreements (legacy).
+    ///
+    /// Use `GET /user/v1/user` instead: this list does not support prepaid agreements.
+    #[schemars(extend("deprecated" = true))]
+    ListAgreements: GET "/user/v1/agreement", "getAgreements", UnknownCaller: Access::ROLES, NoBody => Deprecated<Vec<DeprecatedAgreement>> {}
 
-/// The caller's agreements (legacy).
-///
-/// Use `GET /user/v1/user` instead: this list does not support prepaid agreements.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[schemars(extend("deprecated" = true))]
-pub struct ListAgreements {}
+    /// The caller.
+    ///
+    /// Name, address, agreements and access levels. Service accounts are not supported.
+    LoadCaller: GET "/user/v1/user", "getUser", KnownCaller, NoBody => Json<User> {}
 
-/// The caller.
-///
-/// Name, address, agreements and access levels. Service accounts are not supported.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadCaller {}
+    /// The caller's profile.
+    ///
+    /// A JSON object that applications store for the user.
+    LoadProfile: GET "/user/v1/profile", "getProfile", KnownCaller, NoBody => Json<Profile> {}
 
-/// The caller's profile.
-///
-/// A JSON object that applications store for the user.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadProfile {}
+    /// Replace the profile.
+    ///
+    /// Replaces the whole profile: omitted properties are removed.
+    ReplaceProfile: PUT "/user/v1/profile", "updateProfile", KnownCaller, JsonBody<Profile, PROFILE_BYTES_MAX> => Done {}
 
-/// Replace the profile.
-///
-/// Replaces the whole profile: omitted properties are removed.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ReplaceProfile {}
+    /// Some properties of the profile.
+    ///
+    /// The requested properties that exist.
+    LoadProfileProperties: GET "/user/v1/profile/{property}", "getProfileByProperty", KnownCaller, NoBody => Json<Profile> {
+        /// Property names separated by commas.
+        #[schemars(regex(pattern = property::ELEMENTS))]
+        pub property: String,
+    }
 
-/// Some properties of the profile.
-///
-/// The requested properties that exist.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct LoadProfileProperties {
-    /// Property names separated by commas.
-    #[schemars(regex(pattern = property::ELEMENTS))]
-    pub property: String,
-}
+    /// Update some properties of the profile.
+    ///
+    /// Updates the properties named in both the path and the body. Other properties keep their value.
+    UpdateProfileProperties: PUT "/user/v1/profile/{property}", "updateProfileByProperty", KnownCaller, JsonBody<Profile, PROFILE_BYTES_MAX> => Done {
+        /// Property names separated by commas.
+        #[schemars(regex(pattern = property::ELEMENTS))]
+        pub property: String,
+    }
 
-/// Update some properties of the profile.
-///
-/// Updates the properties named in both the path and the body. Other properties keep their value.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct UpdateProfileProperties {
-    /// Property names separated by commas.
-    #[schemars(regex(pattern = property::ELEMENTS))]
-    pub property: String,
-}
+    /// The caller's mobile devices.
+    ///
+    /// Sorted by registration, newest last.
+    ListDevices: GET "/user/v1/device", "getDevices", KnownCaller, NoBody => Json<Vec<Device>> {}
 
-/// The caller's mobile devices.
-///
-/// Sorted by registration, newest last.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ListDevices {}
+    /// Register a mobile device.
+    ///
+    /// Notifications of the type `mobile` are sent to this device. A token belongs to one user.
+    #[derive(PartialEq, Eq)]
+    RegisterDevice: PUT "/user/v1/device/{token}", "updateDevice", KnownCaller, NoBody => Done {
+        /// The device token of the push service, at most 2048 bytes.
+        #[schemars(length(min = 1, max = DEVICE_TOKEN_BYTES_MAX), regex(pattern = property::LINE))]
+        pub token: String,
+        /// The push service that reaches the device.
+        #[serde(rename = "type", with = "property::word")]
+        #[schemars(schema_with = "property::words::<DeviceKind>")]
+        pub kind: DeviceKind,
+        /// The name that the user gave the device.
+        #[schemars(length(max = SHORT_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
+        pub name: Option<String>,
+        /// The model of the device.
+        #[schemars(length(min = 1, max = SHORT_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
+        pub model: String,
+    }
 
-/// Register a mobile device.
-///
-/// Notifications of the type `mobile` are sent to this device. A token belongs to one user.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RegisterDevice {
-    /// The device token of the push service, at most 2048 bytes.
-    #[schemars(length(min = 1, max = DEVICE_TOKEN_BYTES_MAX), regex(pattern = property::LINE))]
-    pub token: String,
-    /// The push service that reaches the device.
-    #[serde(rename = "type", with = "property::word")]
-    #[schemars(schema_with = "property::words::<DeviceKind>")]
-    pub kind: DeviceKind,
-    /// The name that the user gave the device.
-    #[schemars(length(max = SHORT_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
-    pub name: Option<String>,
-    /// The model of the device.
-    #[schemars(length(min = 1, max = SHORT_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
-    pub model: String,
-}
+    /// Unregister a mobile device.
+    ///
+    /// An unknown token is not an error.
+    RemoveDevice: DELETE "/user/v1/device/{token}", "removeDevice", KnownCaller, NoBody => Done {
+        /// The device token of the push service, at most 2048 bytes.
+        #[schemars(length(min = 1, max = DEVICE_TOKEN_BYTES_MAX), regex(pattern = property::LINE))]
+        pub token: String,
+    }
 
-/// Unregister a mobile device.
-///
-/// An unknown token is not an error.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct RemoveDevice {
-    /// The device token of the push service, at most 2048 bytes.
-    #[schemars(length(min = 1, max = DEVICE_TOKEN_BYTES_MAX), regex(pattern = property::LINE))]
-    pub token: String,
-}
+    /// The caller's API keys.
+    ///
+    /// Keys that are not revoked, without the secret values.
+    ListKeys: GET "/user/v1/key", "getApiKeys", KnownCaller, NoBody => Json<Vec<Key>> {}
 
-/// The caller's API keys.
-///
-/// Keys that are not revoked, without the secret values.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ListKeys {}
+    /// Create an API key.
+    ///
+    /// The key has the caller's permissions except the scope `admin`. It is returned only once. Keys cannot be created with an
+    /// API key (`api_key_unsupported`). A token needs every scope that a key has, otherwise the error is `insufficient_scope`.
+    CreateKey: POST "/user/v1/key", "addApiKey", KnownCaller: LOGIN, JsonBody<KeyCreate> => Json<MadeKey>, Conflict {}
 
-/// Create an API key.
-///
-/// The key has the caller's permissions except the scope `admin`. It is returned only once. Keys cannot be created with an
-/// API key (`api_key_unsupported`). A token needs every scope that a key has, otherwise the error is `insufficient_scope`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct CreateKey {}
+    /// Revoke an API key.
+    ///
+    /// Permanent: requests with the key are answered 401. A token needs the scope `profile`.
+    RevokeKey: DELETE "/user/v1/key/{id}", "removeApiKey", KnownCaller: REVOKE_KEYS, NoBody => Done, NotFound {
+        /// The id of the key.
+        pub id: i64,
+    }
 
-/// Revoke an API key.
-///
-/// Permanent: requests with the key are answered 401. A token needs the scope `profile`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct RevokeKey {
-    /// The id of the key.
-    pub id: i64,
-}
+    /// The caller's browser sessions.
+    ///
+    /// Most recently used first.
+    ListSessions: GET "/user/v1/session", "getSessions", KnownCaller: LOGIN, NoBody => Json<Vec<Session>> {}
 
-/// The caller's browser sessions.
-///
-/// Most recently used first.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ListSessions {}
+    /// End a session.
+    ///
+    /// The browser must log in again.
+    EndSession: DELETE "/user/v1/session/{id}", "endSession", KnownCaller: LOGIN, NoBody => Done, NotFound {
+        /// The session's id from the list.
+        pub id: String,
+    }
 
-/// End a session.
-///
-/// The browser must log in again.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct EndSession {
-    /// The session's id from the list.
-    pub id: String,
-}
+    /// Connected applications.
+    ///
+    /// Applications that the caller has allowed, and those that hold tokens.
+    ListApplications: GET "/user/v1/application", "getApplications", KnownCaller: LOGIN, NoBody => Json<Vec<Application>> {}
 
-/// Connected applications.
-///
-/// Applications that the caller has allowed, and those that hold tokens.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ListApplications {}
-
-/// Revoke an application's access.
-///
-/// Its tokens are revoked, and it must request access again.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct RevokeApplication {
-    /// The id of the application's client.
-    pub id: String,
+    /// Revoke an application's access.
+    ///
+    /// Its tokens are revoked, and it must request access again.
+    RevokeApplication: DELETE "/user/v1/application/{id}", "endApplication", KnownCaller: LOGIN, NoBody => Done, NotFound {
+        /// The id of the application's client.
+        pub id: String,
+    }
 }
 
 /// A valid agreement in the older form.

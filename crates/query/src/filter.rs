@@ -10,12 +10,10 @@ use strum::IntoEnumIterator;
 use super::facet::Facet;
 use super::fold::words;
 use super::picture::{COLOURS, ORIENTATIONS};
-use crate::limits::FACET_CHARS_MAX;
+use crate::limits::{FACET_CHARS_MAX, FILTER_SIDE_PX_MAX};
 
 /// Values of `terms`: items with usage terms, and items without.
 const TERMS: [&str; 2] = ["special", "none"];
-/// Maximum side length in a filter, in pixels; more than any JPEG has.
-const SIDE_PX_MAX: u32 = 1_000_000;
 
 /// The property that a filter compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +109,7 @@ impl Display for FilterError {
                 write!(f, "`{found}`, expected one of {}", choices.join(", "))
             }
             Self::NotANumber { found } => {
-                write!(f, "`{found}`, expected pixels from 1 to {SIDE_PX_MAX}")
+                write!(f, "`{found}`, expected pixels from 1 to {FILTER_SIDE_PX_MAX}")
             }
             Self::Empty => f.write_str("without letters and digits"),
             Self::TooLong => write!(f, "longer than {FACET_CHARS_MAX} characters"),
@@ -138,9 +136,9 @@ impl ItemFilter {
             }
         } else if field == FilterField::MinPx {
             let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
-            let pixels =
-                value.parse::<u32>().ok().filter(|px| is_number && (1..=SIDE_PX_MAX).contains(px));
-            if pixels.is_none() {
+            let pixels = value.parse::<u32>().ok().filter(|_| is_number);
+            let in_range = pixels.filter(|pixels| (1..=FILTER_SIDE_PX_MAX).contains(pixels));
+            if in_range.is_none() {
                 return Err(FilterError::NotANumber { found: beginning(value) });
             }
         }

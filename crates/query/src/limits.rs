@@ -6,6 +6,8 @@ pub const WORD_CHARS_MAX: usize = 64;
 pub const FACET_CHARS_MAX: usize = 200;
 /// Maximum number of counted values of one facet per document.
 pub const FACET_VALUES_MAX: usize = 100;
+/// Maximum side length in a filter, in pixels; more than any JPEG has.
+pub const FILTER_SIDE_PX_MAX: u32 = 1_000_000;
 /// Maximum number of values in all filters of one search.
 pub const FILTERS_MAX: usize = 50;
 /// Maximum number of indexed words of one document: as many as a novel has.

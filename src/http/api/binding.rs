@@ -113,28 +113,14 @@ where
     H: Fn(AppState, ApiRequest<E>) -> F,
     F: Future<Output = Result<Response>>,
 {
-    let has_bearer = credentials::has_bearer_token(request.headers());
-    let outcome = answer(app, path, request, reader, handler).await;
-    outcome.unwrap_or_else(|error| response::refuse(&error, has_bearer))
-}
-
-async fn answer<E, H, F>(
-    app: AppState,
-    path: Result<Path<Vec<(String, String)>>, PathRejection>,
-    request: Request,
-    reader: Arc<EndpointReader<E>>,
-    handler: H,
-) -> Result<Response>
-where
-    E: Endpoint + 'static,
-    E::Caller: Authenticate,
-    H: Fn(AppState, ApiRequest<E>) -> F,
-    F: Future<Output = Result<Response>>,
-{
     let (parts, body) = request.into_parts();
-    let caller = E::Caller::authenticate(&app, &parts.headers, &parts.uri).await?;
+    let has_bearer = credentials::has_bearer_token(&parts.headers);
     let path = segments(E::PATH, path);
-    handler(app, ApiRequest { caller, parts, path, body, reader }).await
+    let outcome = match E::Caller::authenticate(&app, &parts.headers, &parts.uri).await {
+        Ok(caller) => handler(app, ApiRequest { caller, parts, path, body, reader }).await,
+        Err(refused) => Err(refused),
+    };
+    outcome.unwrap_or_else(|error| response::refuse(&error, has_bearer))
 }
 
 /// Returns the decoded segments of a request's path by the names in `pattern`.

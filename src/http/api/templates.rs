@@ -1,8 +1,7 @@
 //! Metadata templates over HTTP: named changes of fields for items and uploads.
 
 use api::uploads::{
-    CreateTemplate, ListTemplates, LoadTemplate, MetadataFields, MetadataTemplateSent,
-    RemoveTemplate, UpdateTemplate,
+    CreateTemplate, ListTemplates, LoadTemplate, MetadataFields, RemoveTemplate, UpdateTemplate,
 };
 use api::{Json, Tagged};
 use axum::{
@@ -17,10 +16,10 @@ use crate::archive::ingest::{
     OwnerChange, TemplateChange, TemplateDraft, TemplateOutcome, template_tag,
 };
 use crate::http::AppState;
-use crate::http::api::binding::{ApiRequest, BoundEndpoints};
+use crate::http::api::binding::{ApiRequest, BoundEndpoints, ReadRequest};
 use crate::http::api::response::{json, plain_text};
 use crate::runtime::clock;
-use crate::runtime::error::{Error, ErrorDetail, ErrorKind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::database::MetadataTemplate;
 use model::account::OrganizationId;
 use model::item::MetadataEdits;
@@ -48,9 +47,12 @@ async fn list(
 async fn create(app: AppState, request: ApiRequest<CreateTemplate>) -> Result<Response> {
     require_provider(&request.caller)?;
     let caller = request.caller.clone();
-    let ParsedTemplate { name, shared, fields } = parse_template(&request.read().await?.body)?;
-    let organization = owner(&caller, shared.unwrap_or(false))?;
-    let draft = TemplateDraft { organization, name, fields };
+    let sent = request.read().await?.body;
+    let draft = TemplateDraft {
+        organization: owner(&caller, sent.shared.unwrap_or(false))?,
+        name: sent.name.trim().to_owned(),
+        fields: parse_fields(&sent.fields)?,
+    };
     let created = app.shared.archive.uploads.create_template(draft, clock::now()).await?;
     let tag = template_tag(&created);
     let address = format!("/ingest/v1/templates/{}", created.id);
@@ -77,15 +79,15 @@ async fn update(
     request: ApiRequest<UpdateTemplate>,
 ) -> Result<Tagged<api::uploads::MetadataTemplate>> {
     require_provider(&request.caller)?;
-    let id = request.parameters()?.id;
     let expected = expected_version(&request.parts.headers);
     let caller = request.caller.clone();
-    let ParsedTemplate { name, shared, fields } = parse_template(&request.read().await?.body)?;
-    let owner = match shared {
+    let ReadRequest { parameters: UpdateTemplate { id }, body: sent } = request.read().await?;
+    let owner = match sent.shared {
         Some(is_shared) => OwnerChange::To(owner(&caller, is_shared)?),
         None => OwnerChange::Keep,
     };
-    let change = TemplateChange { expected, owner, name, fields };
+    let fields = parse_fields(&sent.fields)?;
+    let change = TemplateChange { expected, owner, name: sent.name.trim().to_owned(), fields };
     let uploads = &app.shared.archive.uploads;
     let organization = caller.user().organization;
     let outcome = uploads.update_template(organization, id, change, clock::now()).await?;
@@ -120,33 +122,9 @@ fn owner(caller: &Principal, is_shared: bool) -> Result<Option<OrganizationId>> 
     if is_shared { Ok(None) } else { caller.organization().map(Some) }
 }
 
-/// A template that was parsed from a body.
-#[derive(Debug)]
-struct ParsedTemplate {
-    name: String,
-    /// True if all providers share the template; `None` if the body does not say.
-    shared: Option<bool>,
-    fields: MetadataEdits,
-}
-
-/// Parses the changes of the fields, and refuses a name of spaces.
-fn parse_template(sent: &MetadataTemplateSent) -> Result<ParsedTemplate> {
-    let name = sent.name.trim().to_owned();
-    let mut problems = Vec::new();
-    if name.is_empty() {
-        problems.push(ErrorDetail::of_rule("minimum", "body", "name", "name is empty"));
-    }
-    let fields = MetadataEdits::parse(&sent.fields.0).unwrap_or_else(|error| {
-        let path = format!("fields.{}", error.field);
-        let message = format!("{path} {}", error.message);
-        problems.push(ErrorDetail::of_rule(error.rule, "body", path, message));
-        MetadataEdits::default()
-    });
-    if problems.is_empty() {
-        Ok(ParsedTemplate { name, shared: sent.shared, fields })
-    } else {
-        Err(Error::invalid_parts(problems))
-    }
+/// Returns the changes of a body, which were checked when it was read.
+fn parse_fields(fields: &MetadataFields) -> Result<MetadataEdits> {
+    MetadataEdits::parse(&fields.0).map_err(Error::internal)
 }
 
 fn view(template: MetadataTemplate) -> api::uploads::MetadataTemplate {
@@ -163,28 +141,4 @@ fn view(template: MetadataTemplate) -> api::uploads::MetadataTemplate {
 fn tagged(template: MetadataTemplate) -> Tagged<api::uploads::MetadataTemplate> {
     let tag = format!("\"{}\"", template_tag(&template));
     Tagged { value: view(template), tag }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    #[test]
-    fn err_a_template_names_each_problem_with_its_rule() {
-        let check = |body: Value, expected: &[(&str, &str)]| {
-            let sent = serde_json::from_value(body.clone()).expect("as its schema says");
-            let error = parse_template(&sent).expect_err("refused");
-            let found = error.details().iter().map(|detail| {
-                let rule = detail.error_code.split('.').next().expect("a rule");
-                (detail.path.as_str(), rule)
-            });
-            assert_eq!(found.collect::<Vec<_>>(), expected, "{body}");
-        };
-        let body = json!({ "name": " ", "fields": { "mood": "calm" } });
-        check(body, &[("name", "minimum"), ("fields.mood", "additionalProperties")]);
-        let fields = json!({ "headline": { "apply": "guess", "value": "x" } });
-        check(json!({ "name": "a", "fields": fields }), &[("fields.headline", "enum")]);
-    }
 }

@@ -182,8 +182,8 @@ fn field(parameter: &Value) -> Option<OperationField> {
 
 /// Returns the first example of the schema, else a value of its format, else `other`.
 fn example_text(schema: &Value, other: &str) -> String {
-    match (schema["examples"][0].as_str(), text(&schema["format"])) {
-        (Some(example), _) => example.to_owned(),
+    match (schema["examples"].get(0), text(&schema["format"])) {
+        (Some(example), _) => plain_text(example),
         (None, "date" | "uuid" | "email" | "uri") => {
             format_example(text(&schema["format"])).to_owned()
         }

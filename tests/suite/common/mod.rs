@@ -1,6 +1,7 @@
 //! The parts that tests share: per-test servers, their client, generated pictures, and other programs that read our
 //! output.
 
+pub mod api;
 pub mod browser;
 pub mod h2;
 pub mod news;

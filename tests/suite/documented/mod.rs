@@ -58,6 +58,13 @@ const REGISTER: &[(&str, &str, Proof)] = &[
         "wirephoto channel add",
         Run("channels_of_the_guide_work_as_printed"),
     ),
+    ("docs/guide/generated-clients.md", "npm install", Outside(PINNED)),
+    ("docs/guide/generated-clients.md", "npx openapi-typescript", Run(TYPESCRIPT)),
+    ("docs/guide/generated-clients.md", "import createClient", Run(TYPESCRIPT)),
+    ("docs/guide/generated-clients.md", "pip install", Outside(PINNED)),
+    ("docs/guide/generated-clients.md", "content_type_overrides", Run(PYTHON)),
+    ("docs/guide/generated-clients.md", "openapi-python-client generate", Run(PYTHON)),
+    ("docs/guide/generated-clients.md", "from wirephoto_client", Run(PYTHON)),
     ("docs/guide/ingest.md", "wirephoto ingest ~/Pictures", Run(COMMANDS)),
     ("docs/guide/ingest.md", "KEY=...", Run(CALLS)),
     ("docs/guide/ingest.md", "NAME=photo.jpg", Run(CALLS)),
@@ -292,6 +299,11 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ),
 ];
 
+const TYPESCRIPT: &str = "openapi_typescript_generates_types_that_a_strict_program_uses";
+const PYTHON: &str =
+    "openapi_python_client_generates_a_package_that_imports_wholly_and_reads_answers";
+const PINNED: &str =
+    "the tests of generated clients install the same packages with all versions pinned";
 const CALLS: &str = "calls_of_the_guides_work_as_printed";
 const COMMANDS: &str = "commands_of_the_pages_work_as_printed";
 const RECIPES: &str = "recipes_of_the_documentation_are_those_of_the_examples";

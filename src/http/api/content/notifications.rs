@@ -14,23 +14,22 @@ use uuid::Uuid;
 
 use api::notifications::{
     CreateEmailNotification, CreateMobileNotification, CreateNotificationStream,
-    CreateScheduledEmailNotification, ListNotifications, Notification, NotificationQuery,
-    ReadNotificationStream, RemoveNotification, ReplaceEmailNotification,
+    CreateScheduledEmailNotification, ListNotifications, Notification, NotificationMediaType,
+    NotificationQuery, ReadNotificationStream, RemoveNotification, ReplaceEmailNotification,
     ReplaceMobileNotification, ReplaceNotificationStream, ReplaceScheduledEmailNotification,
     SCHEDULE_ZONE_DEFAULT,
 };
 use api::{Done, Endpoint, Json, KnownCaller};
 
 use super::acknowledging_body::AcknowledgingBody;
-use super::parameters::ContentParameters;
-use crate::access::auth::Principal;
+use super::parameters::read_selection;
 use crate::archive::content::{Content, DocumentForm};
 use crate::distribution::notifications::{NotificationDraft, view};
 use crate::http::AppState;
 use crate::http::api::binding::{ApiRequest, BoundEndpoints};
 use crate::http::api::response::json_text;
 use crate::http::cache_policy::CachePolicy;
-use crate::http::protocol::request::QueryParameters;
+use crate::http::protocol::request::{QueryParameters, ValidationErrors};
 use crate::http::protocol::respond;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
@@ -56,10 +55,18 @@ pub(crate) fn endpoints() -> BoundEndpoints {
             create(app, request, SCHEDULED_EMAIL)
         })
         .bind::<CreateNotificationStream, _, _>(|app, request| create(app, request, QUERY))
-        .bind::<ReplaceMobileNotification, _, _>(replace_mobile)
-        .bind::<ReplaceEmailNotification, _, _>(replace_email)
-        .bind::<ReplaceScheduledEmailNotification, _, _>(replace_scheduled)
-        .bind::<ReplaceNotificationStream, _, _>(replace_stream)
+        .bind::<ReplaceMobileNotification, _, _>(|app, request| {
+            replace(app, request, QUERY, |read| (read.id, read.notification.into()))
+        })
+        .bind::<ReplaceEmailNotification, _, _>(|app, request| {
+            replace(app, request, EMAIL, |read| (read.id, read.notification.into()))
+        })
+        .bind::<ReplaceScheduledEmailNotification, _, _>(|app, request| {
+            replace(app, request, SCHEDULED_EMAIL, |read| (read.id, read.notification.into()))
+        })
+        .bind::<ReplaceNotificationStream, _, _>(|app, request| {
+            replace(app, request, QUERY, stream_draft)
+        })
         .bind_response::<ReadNotificationStream, _, _>(read_stream)
         .bind::<RemoveNotification, _, _>(remove)
 }
@@ -88,55 +95,25 @@ where
     Ok(Json(view::notification(created)))
 }
 
-async fn replace_mobile(
+/// Replaces a notification by its id and draft, which `split` takes from the parameters.
+async fn replace<E>(
     app: AppState,
-    request: ApiRequest<ReplaceMobileNotification>,
-) -> Result<Json<Notification>> {
-    let ReplaceMobileNotification { id, notification } = read(&app, &request, QUERY)?;
-    replace(&app, &request.caller, id, notification.into()).await
-}
-
-async fn replace_email(
-    app: AppState,
-    request: ApiRequest<ReplaceEmailNotification>,
-) -> Result<Json<Notification>> {
-    let ReplaceEmailNotification { id, notification } = read(&app, &request, EMAIL)?;
-    replace(&app, &request.caller, id, notification.into()).await
-}
-
-async fn replace_scheduled(
-    app: AppState,
-    request: ApiRequest<ReplaceScheduledEmailNotification>,
-) -> Result<Json<Notification>> {
-    let ReplaceScheduledEmailNotification { id, notification } =
-        read(&app, &request, SCHEDULED_EMAIL)?;
-    replace(&app, &request.caller, id, notification.into()).await
-}
-
-async fn replace_stream(
-    app: AppState,
-    request: ApiRequest<ReplaceNotificationStream>,
-) -> Result<Json<Notification>> {
-    let ReplaceNotificationStream { media_type, id, title, query, tr } =
-        read(&app, &request, QUERY)?;
-    let draft = NotificationDraft {
-        media_type: media_type.0,
-        title,
-        question: saved_query(query, tr),
-        method: NotificationMethod::Stream,
-    };
-    replace(&app, &request.caller, id, draft).await
-}
-
-async fn replace(
-    app: &AppState,
-    caller: &Principal,
-    id: Uuid,
-    draft: NotificationDraft,
-) -> Result<Json<Notification>> {
+    request: ApiRequest<E>,
+    checks: &'static [ParameterCheck],
+    split: fn(E) -> (Uuid, NotificationDraft),
+) -> Result<Json<Notification>>
+where
+    E: Endpoint<Caller = KnownCaller>,
+{
+    let (id, draft) = split(read(&app, &request, checks)?);
     let notifications = &app.shared.distribution.notifications;
-    let changed = notifications.replace(caller, id, draft, clock::now()).await?;
+    let changed = notifications.replace(&request.caller, id, draft, clock::now()).await?;
     Ok(Json(view::notification(changed)))
+}
+
+fn stream_draft(replace: ReplaceNotificationStream) -> (Uuid, NotificationDraft) {
+    let ReplaceNotificationStream { media_type, id, title, query, tr } = replace;
+    (id, draft(media_type, title, saved_query(query, tr), NotificationMethod::Stream))
 }
 
 async fn remove(app: AppState, request: ApiRequest<RemoveNotification>) -> Result<Done> {
@@ -179,15 +156,15 @@ where
     E: Endpoint<Caller = KnownCaller>,
 {
     let query = QueryParameters::from_uri(&request.parts.uri)?;
-    let zone = &app.shared.site.zone;
-    let mut parameters = ContentParameters::new(&query, zone, Some(&request.caller));
-    let read = parameters.read(|_| request.parameters());
+    let mut problems = ValidationErrors::new();
+    let read = problems.check(request.parameters());
     // Parsed only to report mistakes now: the text is stored, and the matcher parses it again.
-    let selection = parameters.selection();
+    let zone = &app.shared.site.zone;
+    let selection = read_selection(&query, zone, &request.caller, &mut problems);
     for check in checks {
-        parameters.read(check);
+        problems.check(check(&query));
     }
-    parameters.finish(selection.and(read))
+    problems.finish(selection.and(read))
 }
 
 /// Checks that the mailer can send to `email`.
@@ -218,45 +195,43 @@ fn check_schedule(query: &QueryParameters) -> Result<()> {
 impl From<CreateMobileNotification> for NotificationDraft {
     fn from(create: CreateMobileNotification) -> Self {
         let CreateMobileNotification { media_type, title, query } = create;
-        let question = saved_query(query, None);
-        let method = NotificationMethod::Mobile;
-        Self { media_type: media_type.0, title, question, method }
+        draft(media_type, title, saved_query(query, None), NotificationMethod::Mobile)
     }
 }
 
 impl From<CreateEmailNotification> for NotificationDraft {
     fn from(create: CreateEmailNotification) -> Self {
         let CreateEmailNotification { media_type, title, query, email } = create;
-        let question = saved_query(query, None);
-        let method = NotificationMethod::Email { email };
-        Self { media_type: media_type.0, title, question, method }
+        draft(media_type, title, saved_query(query, None), NotificationMethod::Email { email })
     }
 }
 
 impl From<CreateScheduledEmailNotification> for NotificationDraft {
     fn from(create: CreateScheduledEmailNotification) -> Self {
-        let CreateScheduledEmailNotification {
-            media_type,
-            title,
-            query,
-            email,
-            schedule,
-            timezone,
-            tr,
-        } = create;
-        let question = saved_query(query, tr);
-        let method = NotificationMethod::ScheduledEmail { email, schedule, timezone };
-        Self { media_type: media_type.0, title, question, method }
+        let question = saved_query(create.query, create.tr);
+        let method = NotificationMethod::ScheduledEmail {
+            email: create.email,
+            schedule: create.schedule,
+            timezone: create.timezone,
+        };
+        draft(create.media_type, create.title, question, method)
     }
 }
 
 impl From<CreateNotificationStream> for NotificationDraft {
     fn from(create: CreateNotificationStream) -> Self {
         let CreateNotificationStream { media_type, title, query } = create;
-        let question = saved_query(query, None);
-        let method = NotificationMethod::Stream;
-        Self { media_type: media_type.0, title, question, method }
+        draft(media_type, title, saved_query(query, None), NotificationMethod::Stream)
     }
+}
+
+fn draft(
+    media_type: NotificationMediaType,
+    title: String,
+    question: SavedQuery,
+    method: NotificationMethod,
+) -> NotificationDraft {
+    NotificationDraft { media_type: media_type.0, title, question, method }
 }
 
 fn saved_query(query: NotificationQuery, tr: Option<String>) -> SavedQuery {

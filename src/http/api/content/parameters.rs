@@ -157,51 +157,21 @@ impl ParsedFilters {
     }
 }
 
-/// Reads parameters one by one and collects their problems. An invalid parameter reads as `None`;
-/// [`ContentParameters::finish`] then fails.
-pub(super) struct ContentParameters<'a> {
-    query: &'a QueryParameters,
-    zone: &'a TimeZone,
-    caller: Option<&'a Principal>,
-    problems: ValidationErrors,
-}
-
-impl<'a> ContentParameters<'a> {
-    /// Creates a reader of `query`, sent by `caller`; days begin in `zone`.
-    pub(super) fn new(
-        query: &'a QueryParameters,
-        zone: &'a TimeZone,
-        caller: Option<&'a Principal>,
-    ) -> Self {
-        Self { query, zone, caller, problems: ValidationErrors::new() }
-    }
-
-    /// Returns `read` if there are no problems.
-    ///
-    /// Fails with all problems. `read` must be `Some` if there are no problems.
-    pub(super) fn finish<T>(self, read: Option<T>) -> Result<T> {
-        self.problems.finish(read)
-    }
-
-    /// Reads a parameter with `read`, or returns `None` and collects the problem.
-    pub(super) fn read<T>(
-        &mut self,
-        read: impl FnOnce(&'a QueryParameters) -> Result<T>,
-    ) -> Option<T> {
-        self.problems.check(read(self.query))
-    }
-
-    /// Reads `q`, `p` and `agr`; words of `q` match only in the form in which they are written.
-    pub(super) fn selection(&mut self) -> Option<ItemSelection> {
-        let zone = self.zone;
-        let caller = self.caller;
-        let query = self
-            .read(|query| parse_query(query.text("q")?.unwrap_or_default(), zone, query::parse));
-        let codes = self.read(|query| query.list("p"));
-        let agreements = self.read(|query| known_agreements(caller, &query.integers("agr")?));
-        // All are read before the first `?`, so that all problems are reported together.
-        self.problems.check(item_selection(query?, &codes?, agreements?))
-    }
+/// Reads `q`, `p` and `agr` of a request by `caller`; words of `q` match only in the form in which they are written. `None` if
+/// one is invalid.
+pub(super) fn read_selection(
+    query: &QueryParameters,
+    zone: &TimeZone,
+    caller: &Principal,
+    problems: &mut ValidationErrors,
+) -> Option<ItemSelection> {
+    let text = query.text("q").map(Option::unwrap_or_default);
+    let parsed = problems.check(text.and_then(|text| parse_query(text, zone, query::parse)));
+    let codes = problems.check(query.list("p"));
+    let ids = query.integers("agr");
+    let agreements = problems.check(ids.and_then(|ids| known_agreements(Some(caller), &ids)));
+    // All are read before the first `?`, so that all problems are reported together.
+    problems.check(item_selection(parsed?, &codes?, agreements?))
 }
 
 /// Builds the error for an invalid value of the filter `field`.

@@ -218,6 +218,7 @@ fn channel() {
     let path = link(&server, first);
     assert_eq!(server.post_form(&path, &[("answer", "stop")]).status(), 200);
     let failed = until(&server, &waits, "failed");
-    assert_eq!(failed["error"], format!("{VICTIM} has declined mails from this user"));
+    let expected = format!("{VICTIM} has declined mails from this user");
+    assert_eq!(failed.error, Some(expected));
     assert_eq!(outbox(&server).len(), 2);
 }
