@@ -6,7 +6,7 @@ use axum::{
     http::StatusCode,
     routing::{get, post},
 };
-use minijinja::{Value as PageValue, context, value::Serde};
+use minijinja::{context, value::Serde};
 
 use super::api_client::{ApiRefusal, encode_segment};
 use super::back_link::MESSAGE_PARAMETERS;
@@ -84,7 +84,7 @@ async fn show_choices(
     choices.reverse();
     let keys = request.uris.iter().filter_map(|uri| key_of(uri));
     let context = context! {
-        collections => PageValue::from(Serde(choices)),
+        collections => Serde(choices),
         uris => request.uris.clone(),
         keys => keys.map(|key| key.to_string()).collect::<Vec<_>>(),
         chosen => request.collection.clone(),

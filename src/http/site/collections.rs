@@ -12,7 +12,7 @@ use axum::{
     routing::{get, post},
 };
 use jiff::Timestamp;
-use minijinja::{Value as PageValue, context, value::Serde};
+use minijinja::{context, value::Serde};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -24,8 +24,7 @@ use crate::http::form::see_other;
 use crate::runtime::limits::PAGES_MAX;
 use api::collections::{
     CollectionBody, CollectionChange, CollectionWithItems, CreateCollection, DeleteCollection,
-    ListCollections, ListedCollection, LoadCollection, LoadCollectionZip, RemovedCollectionItem,
-    UpdateCollection,
+    ListCollections, ListedCollection, LoadCollection, LoadCollectionZip, UpdateCollection,
 };
 use api::user::LoadCaller;
 use model::item::{DocumentLayout, has_picture};
@@ -106,7 +105,7 @@ async fn show_list(member: &MemberRequest, again: Option<(&str, &ApiRefusal)>) -
     // The API lists the oldest collection first.
     let rows: Vec<CollectionRow> = all.iter().rev().map(CollectionRow::new).collect();
     let context = context! {
-        rows => PageValue::from(Serde(rows)),
+        rows => Serde(rows),
         name => again.map(|(name, _)| name),
         mistakes => again.map(|(_, refusal)| refusal.sentences()),
     };
@@ -140,14 +139,6 @@ struct CollectionCell {
     hit: Option<ItemSummary>,
 }
 
-#[derive(Serialize)]
-struct RemovedItem {
-    key: String,
-    headline: Option<String>,
-    description: Option<String>,
-    at: Timestamp,
-}
-
 /// `GET /collections/{id}`: shows a collection. The owner can change it; other visitors can only read it.
 async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
     show_one(&member, &id, None, None).await
@@ -170,6 +161,7 @@ async fn show_one(
     let (cells, total, hidden) = cells(&collection.content, &items, is_own, page);
     // In the form of the archive, the visitor can choose the agreement that pays.
     let user = member.ask(&LoadCaller {}).await?;
+    let removed = collection.removed_content.unwrap_or_default();
     let here = page_of(id);
     let context = context! {
         here_url => here.clone(),
@@ -182,7 +174,7 @@ async fn show_one(
         created => head.created.to_string(),
         modified => head.modified.map(|time| time.to_string()),
         share_url => format!("{}{here}", member.app.shared.site.url),
-        cells => PageValue::from(Serde(cells)),
+        cells => Serde(cells),
         total => collection.content.len(),
         seen => collection.content.len() - hidden,
         hidden => hidden,
@@ -190,8 +182,9 @@ async fn show_one(
         newer_url => (page > 1).then(|| numbered_page(id, page - 1)),
         older_url => (page * SITE_COLLECTION_ITEMS_PER_PAGE < total)
             .then(|| numbered_page(id, page + 1)),
-        agreements => PageValue::from(Serde(user.agreements)),
-        removed => PageValue::from(Serde(removed_items(collection.removed_content))),
+        agreements => Serde(user.agreements),
+        // The latest first.
+        removed => Serde(removed.into_iter().rev().collect::<Vec<_>>()),
         mistakes => refusal.map(ApiRefusal::sentences),
     };
     let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
@@ -230,20 +223,6 @@ fn cells(
     let first = (page - 1).saturating_mul(SITE_COLLECTION_ITEMS_PER_PAGE);
     let cells = shown.into_iter().skip(first).take(SITE_COLLECTION_ITEMS_PER_PAGE).collect();
     (cells, total, hidden)
-}
-
-/// Lists the items that were removed from the collection, the latest first.
-fn removed_items(removed: Option<Vec<RemovedCollectionItem>>) -> Vec<RemovedItem> {
-    removed.unwrap_or_default().into_iter().rev().filter_map(removed_item).collect()
-}
-
-fn removed_item(item: RemovedCollectionItem) -> Option<RemovedItem> {
-    Some(RemovedItem {
-        key: key_of(&item.uri)?.to_string(),
-        headline: item.headline,
-        description: item.description_text,
-        at: item.timestamp,
-    })
 }
 
 /// `POST /collections/{id}`: saves the name and the visibility.

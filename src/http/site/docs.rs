@@ -67,10 +67,10 @@ async fn try_out(Path(id): Path<String>, site: SiteRequest) -> PageResult {
             // A link can only send a `GET` without credentials.
             open_url => (trial.is_open && trial.method == "GET")
                 .then(|| format!("{}{address}", trial.base)),
-            trial => PageValue::from(Serde(trial)),
+            trial => Serde(trial),
             values => input.values(),
             body => input.body,
-            code => PageValue::from(Serde(code)),
+            code => Serde(code),
         },
     )
 }

@@ -7,8 +7,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
     response::Response,
 };
-use minijinja::{Value, context, value::Serde};
-use serde::Serialize;
+use minijinja::context;
 
 use crate::access::auth::{Auth, AuthenticatedLogin, LoginOutcome, LoginRequest, RandomSecret};
 use crate::access::oauth::{AuthorizationRequest, OAuthParameters};
@@ -365,12 +364,6 @@ pub(crate) fn parse(form: &str) -> Result<OAuthParameters> {
         .map_err(|_| Error::new(ErrorKind::InvalidArgument, "The form cannot be read"))
 }
 
-#[derive(Serialize)]
-struct HiddenField<'a> {
-    name: &'static str,
-    value: &'a str,
-}
-
 /// Lists the permissions that a client's scopes grant for `user`, in English.
 fn permissions<'a>(
     request: &'a AuthorizationRequest,
@@ -392,18 +385,15 @@ pub(crate) fn consent_page(
     encoded: &str,
 ) -> Result<Response> {
     let permissions: Vec<&str> = permissions(request, &visitor.account.user).collect();
-    let fields = [HiddenField { name: "request", value: encoded }];
-    let target = redirect_origin(&request.redirect_uri);
     let context = context! {
         site_name => app.shared.site.name.clone(),
         action => "/o/consent",
         logout_action => "/o/logout",
         return_to => format!("/o/oauth2/auth?{encoded}"),
         csrf => visitor.form_token(),
-        fields => Value::from(Serde(fields)),
+        request => encoded,
         client_name => request.client_name.clone(),
-        redirect_host => target.clone(),
-        user => Value::from(Serde(visitor.head())),
+        redirect_host => redirect_origin(&request.redirect_uri),
         user_name => visitor.account.user.user_name.clone(),
         display_name => visitor.account.user.display_name(),
         permissions,

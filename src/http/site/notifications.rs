@@ -8,7 +8,7 @@ use axum::{
     http::StatusCode,
     routing::{get, post},
 };
-use minijinja::{Value as PageValue, context, value::Serde};
+use minijinja::{context, value::Serde};
 use serde::Serialize;
 
 use super::api_client::{ApiRefusal, encode_segment};
@@ -135,8 +135,7 @@ async fn list(member: MemberRequest) -> PageResult {
     }
     let has_more = page * SITE_NOTIFICATIONS_PER_PAGE < saved.len();
     let context = context! {
-        rows => PageValue::from(Serde(rows)),
-        total => saved.len(),
+        rows => Serde(rows),
         newer_url => (page > 1).then(|| page_url(page - 1)),
         older_url => has_more.then(|| page_url(page + 1)),
     };
@@ -186,12 +185,6 @@ struct NotificationFormState<'a> {
     dry_run: Option<DryRun>,
 }
 
-#[derive(Serialize)]
-struct LabeledChoice {
-    value: &'static str,
-    words: &'static str,
-}
-
 /// Media types of notifications: the API's value and its label.
 pub(super) const MEDIA_TYPES: [(&str, &str); 9] = [
     ("_all", "All media types"),
@@ -204,11 +197,6 @@ pub(super) const MEDIA_TYPES: [(&str, &str); 9] = [
     ("planning", "Planning"),
     ("calendar", "Calendar"),
 ];
-
-fn choices(list: &[(&'static str, &'static str)]) -> PageValue {
-    let choices = list.iter().map(|&(value, words)| LabeledChoice { value, words });
-    PageValue::from(Serde(choices.collect::<Vec<_>>()))
-}
 
 fn show_form(
     member: &MemberRequest,
@@ -231,15 +219,15 @@ fn show_form(
     });
     let context = context! {
         id => shown.id,
-        fields => PageValue::from(Serde(fields.clone())),
-        wrong => PageValue::from(Serde(wrong)),
+        fields => Serde(fields.clone()),
+        wrong => Serde(wrong),
         mistakes => mistakes,
-        dry => shown.dry_run.map(|dry| PageValue::from(Serde(dry))),
-        agreements => PageValue::from(Serde(profile.agreements.clone())),
-        products => PageValue::from(Serde(profile.products.clone())),
-        media_types => choices(&MEDIA_TYPES),
+        dry => Serde(shown.dry_run),
+        agreements => Serde(profile.agreements.clone()),
+        products => Serde(profile.products.clone()),
+        media_types => Serde(MEDIA_TYPES),
         unknown_media_type => (!is_known).then_some(fields.media_type.as_str()),
-        schedules => choices(&SCHEDULES),
+        schedules => Serde(SCHEDULES),
         stream_url => stream,
     };
     member.page_with(status, "notification.html", context)

@@ -1,13 +1,13 @@
 //! `/account/channels`: lists, edits and tests the visitor's delivery channels.
 
 use axum::http::StatusCode;
-use minijinja::context;
+use minijinja::{context, value::Serde};
 use serde::Serialize;
 
 use super::channel_form::{ChannelForm, OFFERED_METHODS};
 use super::{
     ApiRefusal, FreshMember, FreshMemberForm, MemberForm, MemberRequest, PageError, PageResult,
-    SiteRequest, api_client, form_errors, form_refusal, not_found, status_of, template_value,
+    SiteRequest, api_client, form_errors, form_refusal, not_found, status_of,
 };
 use crate::http::form::see_other;
 use api::deliveries::{
@@ -34,9 +34,9 @@ async fn page(
     tested: Option<TestedChannel>,
 ) -> PageResult {
     let context = context! {
-        channels => template_value(site.ask(&ListChannels {}).await?),
+        channels => Serde(site.ask(&ListChannels {}).await?),
         methods => OFFERED_METHODS.map(ChannelMethod::as_str).to_vec(),
-        tested => template_value(tested),
+        tested => Serde(tested),
     };
     site.page_with(status, "account/channels.html", context)
 }
@@ -70,8 +70,8 @@ fn form(site: &SiteRequest, draft: &ChannelForm, refusal: Option<&ApiRefusal>) -
         method => draft.method.as_str(),
         active => draft.is_active,
         there => draft.replaces_existing,
-        fields => template_value(draft.fields()),
-        ticks => template_value(draft.format_choices()),
+        fields => Serde(draft.fields()),
+        ticks => Serde(draft.format_choices()),
         others => draft.other_formats(),
         mistakes => form_errors(refusal),
     };
@@ -131,7 +131,7 @@ fn name_refusal(status: StatusCode, code: &str, message: &str) -> ApiRefusal {
 pub(super) async fn confirm_removal(member: MemberRequest) -> PageResult {
     let name = member.parameter("name")?.unwrap_or_default();
     let channel = find(&member, name).await?.ok_or_else(no_such_channel)?;
-    member.page("account/channel_remove.html", context! { channel => template_value(channel) })
+    member.page("account/channel_remove.html", context! { channel => Serde(channel) })
 }
 
 pub(super) async fn remove(posted: MemberForm) -> PageResult {

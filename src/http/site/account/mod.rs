@@ -18,7 +18,6 @@ use axum::{
     routing::{get, post},
 };
 use minijinja::{Value as PageValue, context, value::Serde};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use channel_form::ChannelForm;
@@ -57,11 +56,6 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/account/users/{id}/access", post(user_access::change))
 }
 
-/// Converts a value to JSON for a template.
-pub(super) fn template_value<T: Serialize>(value: T) -> PageValue {
-    PageValue::from(Serde(value))
-}
-
 /// Returns the errors of a form that is shown again; empty for a form that was not submitted yet.
 fn form_errors(refusal: Option<&ApiRefusal>) -> PageValue {
     let Some(refusal) = refusal else { return PageValue::from(()) };
@@ -71,7 +65,7 @@ fn form_errors(refusal: Option<&ApiRefusal>) -> PageValue {
         errors => json!(errors),
     };
     let paths: Vec<String> = refusal.errors.iter().map(|wrong| wrong.path.clone()).collect();
-    context! { errors => template_value(errors), paths }
+    context! { errors => Serde(errors), paths }
 }
 
 /// Returns the status of the page: the refusal's if its form was refused, else 200.
@@ -94,28 +88,6 @@ fn unless_refused<T>(outcome: Result<T, ApiRefusal>) -> Result<Option<T>, ApiRef
         Err(refusal) if refusal.is_mistake() => Ok(None),
         Err(refusal) => Err(refusal),
     }
-}
-
-/// Links to an item.
-#[derive(Debug, Serialize)]
-pub(super) struct ItemLinks {
-    page: String,
-    /// Only of a photograph: others may have no open thumbnail, and a broken picture is worse than no picture.
-    thumbnail: Option<String>,
-    /// Relative, because the call goes through this server's router, not through a CDN's host.
-    pricelist: String,
-}
-
-/// Returns links to the item with the URI `uri`; `None` if it is not the URI of an item.
-pub(super) fn item_links(uri: &str) -> Option<ItemLinks> {
-    let mut parts = uri.rsplit('/');
-    let id = parts.next()?;
-    let media_type = parts.next()?;
-    Some(ItemLinks {
-        page: format!("/item/{media_type}/{id}"),
-        thumbnail: (media_type == "image").then(|| format!("{uri}_NormalThumbnail.jpg")),
-        pricelist: format!("/media/{media_type}/{id}/pricelist"),
-    })
 }
 
 /// A page of a long list, with the offset and the filter from the query.
@@ -184,17 +156,6 @@ fn not_found(what: &str) -> PageError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_item_has_a_page_and_a_photograph_a_picture() {
-        let found = item_links("https://media.example/media/image/a-b").unwrap();
-        assert_eq!(found.page, "/item/image/a-b");
-        let thumbnail = "https://media.example/media/image/a-b_NormalThumbnail.jpg";
-        assert_eq!(found.thumbnail.as_deref(), Some(thumbnail));
-        assert_eq!(found.pricelist, "/media/image/a-b/pricelist");
-        let found = item_links("https://media.example/media/text/a").unwrap();
-        assert_eq!((found.page.as_str(), found.thumbnail), ("/item/text/a", None));
-    }
 
     #[test]
     fn a_part_of_a_list_knows_its_neighbours() {

@@ -1,12 +1,12 @@
 //! `/account`: shows the visitor's details, agreements and profile.
 
 use axum::{http::StatusCode, response::Response};
-use minijinja::context;
+use minijinja::{context, value::Serde};
 use serde_json::Value;
 
 use super::{
     ApiRefusal, MemberForm, MemberRequest, PageResult, SiteRequest, form_errors, form_refusal,
-    status_of, template_value, unless_refused,
+    status_of, unless_refused,
 };
 use crate::http::form::see_other;
 use api::organization::LoadOrganization;
@@ -69,8 +69,8 @@ async fn page(site: &SiteRequest, typed: &ProfileForm<'_>) -> Result<Response, s
     };
     let refusal = typed.refusal.as_ref();
     let context = context! {
-        person => template_value(user),
-        organization => template_value(organization),
+        person => Serde(user),
+        organization => Serde(organization),
         profile,
         mistakes => form_errors(refusal),
         line => typed.position.map(|(line, _)| line),

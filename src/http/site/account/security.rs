@@ -4,10 +4,10 @@ use axum::{
     extract::{FromRequest, Path, Request, State},
     http::{HeaderValue, StatusCode, header},
 };
-use minijinja::context;
+use minijinja::{context, value::Serde};
 use serde::Serialize;
 
-use super::{MemberForm, MemberRequest, PageResult, SiteRequest, template_value};
+use super::{MemberForm, MemberRequest, PageResult, SiteRequest};
 use crate::access::users::{PasswordChange, PasswordOutcome};
 use crate::http::AppState;
 use crate::http::form::see_other;
@@ -52,9 +52,9 @@ async fn page(member: &MemberRequest, mistake: Option<PasswordFormError<'_>>) ->
     let status = mistake.as_ref().map_or(StatusCode::OK, |mistake| mistake.status);
     let context = context! {
         others => sessions.len() > 1,
-        sessions => template_value(sessions),
-        applications => template_value(applications),
-        keys => template_value(keys),
+        sessions => Serde(sessions),
+        applications => Serde(applications),
+        keys => Serde(keys),
         error => mistake.map(|mistake| mistake.text.to_owned()),
     };
     site.page_with(status, "account/security.html", context)

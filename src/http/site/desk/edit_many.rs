@@ -3,7 +3,7 @@
 //! and their new values.
 
 use axum::http::StatusCode;
-use minijinja::context;
+use minijinja::{context, value::Serde};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use strum::IntoEnumIterator;
@@ -11,7 +11,7 @@ use strum::IntoEnumIterator;
 use super::fields::{FieldRules, FieldView, attach_errors, fields_of, typed};
 use super::loaded_item::{LoadedItem, change, edit_page, find, return_page};
 use super::templates::{self, ModeView, TypedEdits};
-use super::{EditorForm, PageError, PageResult, SiteRequest, template_value};
+use super::{EditorForm, PageError, PageResult, SiteRequest};
 use crate::http::form::see_other;
 use crate::http::site::api_client::ApiRefusal;
 use model::ItemKey;
@@ -122,11 +122,11 @@ async fn page(site: &SiteRequest, mut form: ManyForm, items: &[LoadedItem]) -> P
     let is_refused = form.status != StatusCode::OK;
     let has_conflicts = form.items.iter().any(|item| !item.conflicts.is_empty());
     let context = context! {
-        items => template_value(form.items),
+        items => Serde(form.items),
         saved => form.saved,
         has_conflicts => has_conflicts,
         is_refused => is_refused,
-        fields => template_value(form.views),
+        fields => Serde(form.views),
         templates => templates::choices(site).await?,
         return_to => return_page(site)?.map(str::to_owned),
     };

@@ -3,11 +3,11 @@
 use api::Tagged;
 use api::ingest::{ChangeItem, ItemEdit, ItemPath, ListItemChanges, LoadStoredItem};
 use axum::http::StatusCode;
-use minijinja::Value as PageValue;
+use minijinja::{Value as PageValue, value::Serde};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{PageError, SiteRequest, template_value};
+use super::{PageError, SiteRequest};
 use crate::http::site::api_client::{ApiCall, ApiRefusal};
 use crate::http::site::item_summary::ItemSummary;
 use crate::http::site::login;
@@ -122,7 +122,7 @@ pub(super) async fn changes(
 
 /// Returns the first [`HISTORY_SHOWN`] of `changes`, for the template.
 pub(super) fn latest(changes: &[ItemEdit]) -> PageValue {
-    template_value(changes.iter().take(HISTORY_SHOWN).collect::<Vec<_>>())
+    PageValue::from(Serde(changes.iter().take(HISTORY_SHOWN).collect::<Vec<_>>()))
 }
 
 /// Loads the latest changes of an item, for the template.

@@ -16,21 +16,18 @@ mod upload;
 
 use std::ops::Deref;
 
-use axum::{
-    Router,
-    extract::{FromRequest, FromRequestParts, Request},
-    http::request::Parts,
-    routing::{get, post},
-};
-use minijinja::{Value as PageValue, value::Serde};
-use serde::Serialize;
-
 use super::{MemberForm, MemberRequest, PageError, PageResult, SiteRequest};
 use crate::http::AppState;
 use crate::http::form::see_other;
 use crate::http::session::SiteVisitor;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::DESK_FORM_BYTES_MAX;
+use axum::{
+    Router,
+    extract::{FromRequest, FromRequestParts, Request},
+    http::request::Parts,
+    routing::{get, post},
+};
 
 /// The routes of the desk.
 pub(super) fn routes() -> Router<AppState> {
@@ -103,9 +100,4 @@ fn require_editor(visitor: &SiteVisitor) -> Result<()> {
     }
     let message = "Only providers may send, change and withdraw items";
     Err(Error::forbidden("provider_required", message))
-}
-
-/// Converts a value for a template.
-fn template_value<T: Serialize>(value: T) -> PageValue {
-    PageValue::from(Serde(value))
 }

@@ -7,7 +7,7 @@ use api::uploads::{
     UploadPublish,
 };
 use axum::http::StatusCode;
-use minijinja::context;
+use minijinja::{context, value::Serde};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use strum::IntoEnumIterator;
@@ -16,7 +16,7 @@ use super::fields::{
     FieldRules, FieldView, attach_errors, fields_of, find_typed, is_embargoed, typed,
 };
 use super::templates::{self, FoundTemplate};
-use super::{EditorForm, EditorRequest, PageError, PageResult, SiteRequest, template_value};
+use super::{EditorForm, EditorRequest, PageError, PageResult, SiteRequest};
 use crate::http::form::{FormFields, see_other};
 use crate::http::site::api_client::{ApiCall, ApiRefusal};
 use crate::http::site::item_summary::key_of;
@@ -102,8 +102,8 @@ impl PublishPage {
     async fn show(self, site: &SiteRequest, status: StatusCode) -> PageResult {
         let is_refused = status != StatusCode::OK || !self.refused.is_empty();
         let context = context! {
-            cards => template_value(self.cards),
-            refused => template_value(self.refused),
+            cards => Serde(self.cards),
+            refused => Serde(self.refused),
             published => self.published,
             left_out => self.left_out,
             is_refused => is_refused,

@@ -7,12 +7,12 @@ use api::uploads::{
     MetadataTemplateSent, RemoveTemplate, UpdateTemplate,
 };
 use axum::{extract::Path, http::StatusCode};
-use minijinja::{Value as PageValue, context};
+use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use strum::IntoEnumIterator;
 
 use super::fields::{FieldRules, ModeField, mode_fields};
-use super::{EditorForm, EditorRequest, PageError, PageResult, SiteRequest, template_value};
+use super::{EditorForm, EditorRequest, PageError, PageResult, SiteRequest};
 use crate::http::form::see_other;
 use crate::http::site::api_client::ApiRefusal;
 use model::item::{FieldEdit, FieldForm, MetadataEdits, MetadataField};
@@ -36,7 +36,7 @@ fn parse_id(id: &str) -> Result<i64, ApiRefusal> {
 
 /// Lists the templates that a form offers.
 pub(super) async fn choices(site: &SiteRequest) -> Result<PageValue, ApiRefusal> {
-    Ok(template_value(site.ask(&ListTemplates {}).await?))
+    Ok(PageValue::from(Serde(site.ask(&ListTemplates {}).await?)))
 }
 
 /// Loads the template that a form names; `None` if it does not name one.
@@ -158,7 +158,7 @@ impl TemplateForm {
             is_shared => self.is_shared || !has_organization,
             has_organization => has_organization,
             tag => self.tag,
-            fields => template_value(self.views),
+            fields => Serde(self.views),
             mistakes => self.mistakes,
         };
         site.page_with(self.status, "desk/template.html", context)

@@ -71,7 +71,7 @@ async fn index(site: SiteRequest) -> PageResult {
                     query => search::shortened(query),
                     problem,
                     chars_max => crate::runtime::limits::GUIDE_QUERY_CHARS_MAX,
-                    hits => PageValue::from(Serde(hits)),
+                    hits => Serde(hits),
                 },
             )
         }

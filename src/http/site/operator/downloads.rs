@@ -18,7 +18,6 @@ use strum::VariantNames;
 
 use super::OperatorRequest;
 use super::chart::{DayChart, share};
-use crate::http::site::account::{ItemLinks, item_links, template_value};
 use crate::http::site::csv::{CsvDialect, spreadsheet_text};
 use crate::http::site::{ApiCall, ApiRefusal, PageResult, SiteRequest, api_client, language};
 use crate::runtime::clock;
@@ -121,7 +120,6 @@ struct ShownRow {
     row: DownloadRow,
     /// The length of its bar.
     bar: u64,
-    places: Option<ItemLinks>,
     /// The URL of the statistic that breaks it down.
     more: Option<String>,
 }
@@ -131,7 +129,6 @@ impl ShownRow {
     fn new(row: DownloadRow, choice: &Choice, most: u64) -> Self {
         Self {
             bar: share(row.counts.downloads, most, BAR_UNITS),
-            places: row.item.as_deref().and_then(item_links),
             more: breakdown(&row, choice),
             row,
         }
@@ -196,10 +193,10 @@ async fn load(site: &SiteRequest, choice: &Choice, start: usize) -> Result<PageV
     let rows: Vec<ShownRow> =
         rows.into_iter().map(|row| ShownRow::new(row, choice, most)).collect();
     Ok(context! {
-        total => template_value(by_day.total),
-        rows => template_value(rows),
-        days => template_value(days),
-        chart => PageValue::from(Serde(chart)),
+        total => Serde(by_day.total),
+        rows => Serde(rows),
+        days => Serde(days),
+        chart => Serde(chart),
         bar_units => BAR_UNITS,
         filters,
         file => choice.at(PAGE_FILE).target,
@@ -358,10 +355,8 @@ mod tests {
     #[test]
     fn a_bar_is_drawn_to_the_row_with_most_downloads() {
         let counts = DownloadCounts { downloads: 5, ..DownloadCounts::default() };
-        let item = Some("https://a.example/media/image/b".to_owned());
-        let row = DownloadRow { item, counts, ..DownloadRow::default() };
-        let shown = ShownRow::new(row, &Choice::default(), 20);
-        assert_eq!((shown.bar, shown.places.is_some()), (25, true));
+        let row = DownloadRow { counts, ..DownloadRow::default() };
+        assert_eq!(ShownRow::new(row, &Choice::default(), 20).bar, 25);
     }
 
     #[test]

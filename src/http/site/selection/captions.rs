@@ -5,7 +5,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::Response,
 };
-use minijinja::{Value as PageValue, context, value::Serde};
+use minijinja::{context, value::Serde};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -144,7 +144,7 @@ pub(super) async fn text(posted: MemberForm) -> PageResult {
     let form = SelectionForm::read_items(&posted).await?;
     let entries = entries(&posted, &form).await?;
     let context = context! {
-        entries => PageValue::from(Serde(&entries)),
+        entries => Serde(&entries),
         part => posted.form.find("part"),
     };
     let text = posted.app.shared.site.pages.render("captions.txt", context)?;

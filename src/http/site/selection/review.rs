@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use axum::http::StatusCode;
-use minijinja::{Value as PageValue, context, value::Serde};
+use minijinja::{context, value::Serde};
 use serde::Serialize;
 
 use super::shown_cost::ShownCost;
@@ -185,20 +185,20 @@ pub(super) async fn page(
         no_files => count(&rows, RowState::NoFiles),
         full => count(&rows, RowState::Limit) + form.surplus,
         most => SELECTION_ITEMS_MAX,
-        rows => PageValue::from(Serde(&rows)),
-        shares => PageValue::from(Serde(shares(&quoted.quotes, quoted.principal.agreements()))),
+        rows => Serde(&rows),
+        shares => Serde(shares(&quoted.quotes, quoted.principal.agreements())),
         shown => ShownCost::print(&quoted.quotes),
-        agreements => PageValue::from(Serde(choices(quoted.principal.agreements()))),
+        agreements => Serde(choices(quoted.principal.agreements())),
         agr => form.agr.map(|agr| agr.0),
         channel => form.channel.clone(),
-        channels => PageValue::from(Serde(item::sending_channels(posted).await)),
+        channels => Serde(item::sending_channels(posted).await),
         currency => organization.and_then(|organization| organization.currency.clone()),
         of_collection => form.collection.clone(),
         return_to => form.return_to.clone(),
         is_changed => outcome.is_changed,
         done_items => outcome.done,
         message,
-        failures => PageValue::from(Serde(outcome.failures)),
+        failures => Serde(outcome.failures),
     };
     let status = outcome.status.unwrap_or(StatusCode::OK);
     posted.page_with(status, "selection.html", context)
