@@ -182,8 +182,8 @@ impl SiteRequest {
         let done = self.query.text("done")?;
         let added_to = self.query.text("in")?;
         let head = pages::head(&self.app, self.visitor.as_ref(), &self.reopen_at);
-        let context =
-            merge_maps([context! { done, added_to, path => self.path() }, context, head]);
+        let own = context! { done, added_to, path => self.path() };
+        let context = merge_maps([context, head, own]);
         let mut response = pages::page_for(&self.app, self.visitor.as_ref(), template, context)?;
         // Rendering returns status 200, but a form with mistakes has the status of its refusal.
         *response.status_mut() = status;

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use jiff::{Timestamp, Zoned, civil::Date, tz::TimeZone};
 use minijinja::{
-    Environment,
+    Environment, UndefinedBehavior,
     value::{Rest, Serde, Value},
 };
 
@@ -36,6 +36,10 @@ const SWEDISH_MONTHS: [&str; 12] = [
 /// - `picture_sources(srcset)`: the formats of a picture besides JPEG: AVIF if `offers_avif`;
 /// - `scheme()`: the colour scheme of the request: `system`, `light` or `dark`;
 /// - `selection_max`: the maximum number of selected items.
+///
+/// A template that prints, iterates over or converts a property that its context lacks is an error. It may test one,
+/// as in `{% if order.reported %}`: API objects leave out properties without a value, and templates look up words in
+/// maps that need not have every key, as in `names[code] or code`. The stricter mode of the library forbids both.
 pub(crate) fn environment(
     language: PageLanguage,
     texts: &Arc<HashMap<String, String>>,
@@ -43,6 +47,7 @@ pub(crate) fn environment(
     offers_avif: bool,
 ) -> Environment<'static> {
     let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
     let translations = Arc::clone(texts);
     environment.add_function("_", move |text: &str, values: Rest<Value>| {
         fill_placeholders(translations.get(text).map_or(text, String::as_str), &values)
