@@ -16,7 +16,7 @@ use minijinja::{context, value::Serde};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::api_client::{ApiRefusal, call_file, call_of, encode_segment};
+use super::api_client::{ApiRefusal, encode_segment};
 use super::item_summary::{ItemSummary, key_of};
 use super::{FormFields, MemberForm, MemberRequest, PageResult};
 use crate::http::AppState;
@@ -262,9 +262,8 @@ async fn remove(Path(id): Path<String>, posted: MemberForm) -> PageResult {
 /// `POST /collections/{id}/zip`: buys and downloads all items that the visitor may download, in order. The page
 /// uses a form, because a link must not buy anything.
 async fn zip(Path(id): Path<String>, posted: MemberForm) -> PageResult {
-    let visitor = Some(&posted.visitor);
     let outcome = match parse_zip(&id, &posted.form) {
-        Ok(request) => call_file(&posted.app, &posted.apis, visitor, &call_of(&request)).await,
+        Ok(request) => posted.load_file(&request).await,
         Err(refusal) => Err(refusal),
     };
     match outcome {

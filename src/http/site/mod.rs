@@ -66,8 +66,6 @@ use axum::{
     routing::{get, post},
 };
 use minijinja::{Value as PageValue, context, value::merge_maps};
-use serde::Serialize;
-use serde_json::Value;
 
 pub use account::ChannelForm;
 pub(super) use api_client::ApiRouter;
@@ -85,7 +83,6 @@ use crate::http::site::scheme::ColourScheme;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::FORM_BYTES_MAX;
-use api::{Answer, Endpoint, NoBody, RequestBody};
 use density::WallDensity;
 use language::PageLanguage;
 
@@ -193,63 +190,6 @@ impl SiteRequest {
     /// Returns the path of the request, without the query.
     fn path(&self) -> &str {
         self.path_and_query.split('?').next().unwrap_or_default()
-    }
-
-    /// Calls an API as the visitor.
-    async fn call(&self, call: &ApiCall) -> Result<Value, ApiRefusal> {
-        api_client::call_json(&self.app, &self.apis, self.visitor.as_ref(), call).await
-    }
-
-    /// Calls an endpoint without a body as the visitor.
-    async fn ask<E: Endpoint<Body = NoBody>>(
-        &self,
-        endpoint: &E,
-    ) -> Result<<E::Answer as Answer>::Content, ApiRefusal> {
-        let call = api_client::call_of(endpoint);
-        let visitor = self.visitor.as_ref();
-        api_client::call_endpoint::<E>(&self.app, &self.apis, visitor, &call).await
-    }
-
-    /// Calls an endpoint with a body as the visitor.
-    async fn send<E: Endpoint>(
-        &self,
-        endpoint: &E,
-        body: &<E::Body as RequestBody>::Content,
-    ) -> Result<<E::Answer as Answer>::Content, ApiRefusal>
-    where
-        <E::Body as RequestBody>::Content: Serialize,
-    {
-        self.send_if_match(endpoint, body, None).await
-    }
-
-    /// Calls an endpoint with a body as the visitor, and with the version that the call is based on, if there is one.
-    async fn send_if_match<E: Endpoint>(
-        &self,
-        endpoint: &E,
-        body: &<E::Body as RequestBody>::Content,
-        tag: Option<&str>,
-    ) -> Result<<E::Answer as Answer>::Content, ApiRefusal>
-    where
-        <E::Body as RequestBody>::Content: Serialize,
-    {
-        let body = serde_json::to_value(body).map_err(Error::internal)?;
-        let call = api_client::call_of(endpoint).json(body).if_match(tag);
-        let visitor = self.visitor.as_ref();
-        api_client::call_endpoint::<E>(&self.app, &self.apis, visitor, &call).await
-    }
-
-    /// Calls an endpoint without a body and without credentials.
-    async fn ask_anonymously<E: Endpoint<Body = NoBody>>(
-        &self,
-        endpoint: &E,
-    ) -> Result<<E::Answer as Answer>::Content, ApiRefusal> {
-        let call = api_client::call_of(endpoint);
-        api_client::call_endpoint::<E>(&self.app, &self.apis, None, &call).await
-    }
-
-    /// Calls `GET` on an API as the visitor.
-    async fn get(&self, target: impl Into<String>) -> Result<Value, ApiRefusal> {
-        self.call(&ApiCall::get(target)).await
     }
 
     /// Returns the query parameter `name`, trimmed; `None` if it is empty.

@@ -8,7 +8,6 @@ use minijinja::{context, value::Serde};
 
 use super::{EditorForm, EditorRequest, PageResult};
 use crate::http::form::see_other;
-use crate::http::site::api_client::{call_file, call_of};
 use crate::runtime::limits::{SITE_PUBLISH_ITEMS_MAX, UPLOAD_REQUESTS_PER_USER_MAX};
 use model::ItemKey;
 
@@ -38,9 +37,7 @@ pub(super) async fn show(editor: EditorRequest) -> PageResult {
 
 /// `GET /desk/uploads/{id}/preview`: returns the picture of an upload, for the form that describes it.
 pub(super) async fn preview(Path(id): Path<String>, editor: EditorRequest) -> PageResult {
-    let call = call_of(&PreviewUpload { id });
-    let visitor = Some(&editor.visitor);
-    Ok(call_file(&editor.app, &editor.apis, visitor, &call).await?)
+    Ok(editor.load_file(&PreviewUpload { id }).await?)
 }
 
 /// `POST /desk/uploads/{id}/discard`: removes an upload.

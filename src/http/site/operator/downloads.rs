@@ -19,7 +19,7 @@ use strum::VariantNames;
 use super::OperatorRequest;
 use super::chart::{DayChart, share};
 use crate::http::site::csv::{CsvDialect, spreadsheet_text};
-use crate::http::site::{ApiCall, ApiRefusal, PageResult, SiteRequest, api_client, language};
+use crate::http::site::{ApiCall, ApiRefusal, PageResult, SiteRequest, language};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::STATISTICS_DAYS_MAX;
@@ -162,9 +162,8 @@ pub(super) async fn show(member: OperatorRequest) -> PageResult {
 /// page.
 pub(super) async fn export(member: OperatorRequest) -> PageResult {
     let query = Choice::from_query(&member)?.query()?;
-    let call = api_client::call_of(&ExportDownloads { query, range: ListRange::default() });
-    let visitor = Some(&member.visitor);
-    let file = api_client::call_file(&member.app, &member.apis, visitor, &call).await?;
+    let request = ExportDownloads { query, range: ListRange::default() };
+    let file = member.load_file(&request).await?;
     let (mut parts, body) = file.into_parts();
     // No limit is needed: the API has already built the file in memory.
     let bytes = to_bytes(body, usize::MAX).await.map_err(Error::internal)?;
