@@ -126,19 +126,32 @@ pub(super) struct FieldError {
 }
 
 impl ApiRefusal {
+    /// Creates a refusal with one message for the whole call.
+    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), errors: Vec::new() }
+    }
+
+    /// Creates a refusal because of the field at `path` of a form, in the format of the API's refusals, so that a page
+    /// shows both in the same way.
+    pub(super) fn of_field(
+        status: StatusCode,
+        error_code: impl Into<String>,
+        path: &str,
+        message: &str,
+    ) -> Self {
+        let error = FieldError {
+            error_code: error_code.into(),
+            path: path.to_owned(),
+            message: message.to_owned(),
+        };
+        Self { errors: vec![error], ..Self::new(status, message) }
+    }
+
     /// A form whose field for the property `path` breaks `rule` of the contract, in the form of the API's refusal.
     pub(super) fn invalid(rule: &'static str, path: &str, message: &str) -> Self {
         let wrong = Fault::new(rule, Location::Body, path, format!("{path} {message}"));
-        let wrong = FieldError {
-            error_code: format!("{}.openapi.requestValidation", wrong.rule),
-            path: wrong.path,
-            message: wrong.message,
-        };
-        Self {
-            status: StatusCode::BAD_REQUEST,
-            message: wrong.message.clone(),
-            errors: vec![wrong],
-        }
+        let error_code = format!("{}.openapi.requestValidation", wrong.rule);
+        Self::of_field(StatusCode::BAD_REQUEST, error_code, &wrong.path, &wrong.message)
     }
 
     /// Returns the messages to show on a page: the messages of the entries, or the document's message if it has no
@@ -315,11 +328,7 @@ fn build_request(
 impl From<Error> for ApiRefusal {
     /// Converts a failure of the call itself.
     fn from(error: Error) -> Self {
-        Self {
-            status: StatusCode::INTERNAL_SERVER_ERROR,
-            message: error.message().to_owned(),
-            errors: Vec::new(),
-        }
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, error.message())
     }
 }
 

@@ -18,10 +18,9 @@ use serde_json::Value;
 
 use super::api_client::{ApiRefusal, encode_segment};
 use super::item_summary::{ItemSummary, key_of};
-use super::{FormFields, MemberForm, MemberRequest, PageResult};
+use super::{FormFields, MemberForm, MemberRequest, PageResult, form_refusal, status_of};
 use crate::http::AppState;
 use crate::http::form::see_other;
-use crate::runtime::limits::PAGES_MAX;
 use api::collections::{
     CollectionBody, CollectionChange, CollectionWithItems, CreateCollection, DeleteCollection,
     ListCollections, ListedCollection, LoadCollection, LoadCollectionZip, UpdateCollection,
@@ -109,7 +108,7 @@ async fn show_list(member: &MemberRequest, again: Option<(&str, &ApiRefusal)>) -
         name => again.map(|(name, _)| name),
         mistakes => again.map(|(_, refusal)| refusal.sentences()),
     };
-    let status = again.map_or(StatusCode::OK, |(_, refusal)| refusal.status);
+    let status = status_of(again.map(|(_, refusal)| refusal));
     member.page_with(status, "collections.html", context)
 }
 
@@ -123,8 +122,7 @@ async fn create(posted: MemberForm) -> PageResult {
             Ok(see_other(&format!("{page}?done=created")))
         }
         // The form keeps the typed name.
-        Err(refusal) if refusal.is_mistake() => show_list(&posted, Some((name, &refusal))).await,
-        Err(refusal) => Err(refusal.into()),
+        Err(refusal) => show_list(&posted, Some((name, &form_refusal(refusal)?))).await,
     }
 }
 
@@ -151,8 +149,7 @@ async fn show_one(
     refusal: Option<&ApiRefusal>,
     typed_name: Option<&str>,
 ) -> PageResult {
-    let page = member.query.integer("page", 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX))?;
-    let page = page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1);
+    let page = member.page_number()?;
     let CollectionWithItems { collection, items } =
         member.ask(&LoadCollection { id: id.to_owned() }).await?;
     let head = &collection.head;
@@ -187,8 +184,7 @@ async fn show_one(
         removed => Serde(removed.into_iter().rev().collect::<Vec<_>>()),
         mistakes => refusal.map(ApiRefusal::sentences),
     };
-    let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
-    member.page_with(status, "collection.html", context)
+    member.page_with(status_of(refusal), "collection.html", context)
 }
 
 /// Returns the path of page `page` of the collection `id`.

@@ -18,14 +18,14 @@ use axum::{
 use minijinja::{Value as PageValue, context, value::Serde};
 
 use super::{
-    AppState, PageResult, SiteRequest, language,
+    AppState, PageResult, SiteRequest, language, not_found,
     scheme::{self, ColourScheme},
     snippets::{CodeSnippets, SnippetCall, file_name, target},
 };
 use crate::http::cache_policy;
 use crate::http::openapi::{SampleBody, TrialOperation};
 use crate::http::site::pages;
-use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::error::Result;
 
 /// Placeholder for an application key in code samples.
 const KEY: &str = "YOUR_KEY";
@@ -53,7 +53,7 @@ async fn docs(site: SiteRequest, method: Method, headers: HeaderMap) -> PageResu
 async fn try_out(Path(id): Path<String>, site: SiteRequest) -> PageResult {
     let description = &site.app.shared.description;
     let Some(trial) = description.operation(&id) else {
-        return Err(Error::new(ErrorKind::NotFound, "This operation does not exist.").into());
+        return Err(not_found("This operation does not exist."));
     };
     let input = TryOutInput::from_query(trial, &site)?;
     let address = target(&trial.path, &input.path, &input.query);

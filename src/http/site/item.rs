@@ -15,12 +15,12 @@ use super::{
     back_link::BackLink,
     collections,
     credit::credit_line,
-    download_panel, files,
+    download_panel, files, form_refusal,
     item_rights::{self, ItemRights},
     item_summary::{ItemPicture, ItemSummary, key_of, media_base, own_address, rendition},
     originals::DraggedFile,
     search_form::SearchForm,
-    similar_items,
+    similar_items, status_of,
 };
 use crate::http::AppState;
 use crate::http::form::see_other;
@@ -110,11 +110,10 @@ pub(super) async fn deliver(ItemFromPath(key): ItemFromPath, posted: MemberForm)
     let call = call.query([("channel", channel), ("agr", posted.form.find("agr"))]);
     match posted.call(&call).await {
         Ok(_) => Ok(see_other(&confirmed(&posted, &key, "sent")?)),
-        Err(refusal) if refusal.is_mistake() => {
-            let outcome = FormOutcome { delivery: Some(refusal), ..FormOutcome::default() };
-            show(&posted, &key, &outcome).await
+        Err(refusal) => {
+            let delivery = Some(form_refusal(refusal)?);
+            show(&posted, &key, &FormOutcome { delivery, ..FormOutcome::default() }).await
         }
-        Err(refusal) => Err(refusal.into()),
     }
 }
 
@@ -141,19 +140,6 @@ pub(super) fn download_path(key: &ItemKey) -> MediaPath {
     MediaPath::document(key.clone(), DocumentExtension::Zip)
 }
 
-/// Returns whether items of this type can be downloaded. Planned events and pages cannot.
-fn is_downloadable(key: &ItemKey) -> bool {
-    match key.media_type {
-        MediaType::Image
-        | MediaType::Stockfoto
-        | MediaType::Video
-        | MediaType::Graphic
-        | MediaType::Text
-        | MediaType::Feature => true,
-        MediaType::Page | MediaType::Planning | MediaType::Calendar => false,
-    }
-}
-
 async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageResult {
     let document = match site.get(format!("/media/{key}.json")).await {
         Ok(document) => document,
@@ -167,7 +153,7 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
         Err(refusal) => return Err(refusal.into()),
     };
     // Agreements are looked up only for items that have something to buy.
-    let panel = if is_downloadable(key) && files::has_any(key, &document) {
+    let panel = if files::has_any(key, &document) {
         download_panel::find(site, key, outcome.download.as_ref()).await?
     } else {
         None
@@ -176,7 +162,7 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
     let status = match &outcome.download {
         // Only a download that was refused with 403 leads here. Other errors have their own page.
         Some(_) => StatusCode::FORBIDDEN,
-        None => refusal.map_or(StatusCode::OK, |refusal| refusal.status),
+        None => status_of(refusal),
     };
     let back = BackLink::from_query(site, key)?;
     let rights = files::DownloadRights::new(site.visitor.is_some(), panel.as_ref());

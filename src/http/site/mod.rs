@@ -55,7 +55,7 @@ pub(crate) mod template_environment;
 mod times;
 pub(crate) mod unsubscribe;
 
-use std::{ops::Deref, sync::Arc};
+use std::{ops::Deref, str::FromStr, sync::Arc};
 
 use axum::{
     Extension, Router,
@@ -73,6 +73,7 @@ use api_client::{ApiCall, ApiRefusal};
 pub(super) use deferred_form::DeferredForm;
 pub use deferred_form::without_secrets;
 
+use crate::access::auth::Principal;
 use crate::http::AppState;
 use crate::http::cache_policy::CachePolicy;
 use crate::http::form::{FormFields, form_body, form_body_within, see_other};
@@ -81,8 +82,8 @@ use crate::http::session::SiteVisitor;
 use crate::http::site::pages::error_page;
 use crate::http::site::scheme::ColourScheme;
 use crate::runtime::clock;
-use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::FORM_BYTES_MAX;
+use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::limits::{FORM_BYTES_MAX, PAGES_MAX};
 use density::WallDensity;
 use language::PageLanguage;
 
@@ -119,6 +120,23 @@ impl From<Response> for PageError {
     fn from(response: Response) -> Self {
         Self::Response(Box::new(response))
     }
+}
+
+/// Returns the error of a page whose subject does not exist.
+fn not_found(message: &str) -> PageError {
+    Error::new(ErrorKind::NotFound, message).into()
+}
+
+/// Returns the status of a page: the refusal's if its form was refused, else 200.
+fn status_of(refusal: Option<&ApiRefusal>) -> StatusCode {
+    refusal.map_or(StatusCode::OK, |refusal| refusal.status)
+}
+
+/// Returns the refusal if it is a mistake in the form, which is shown again. Any other refusal becomes the error
+/// of the page.
+fn form_refusal(refusal: ApiRefusal) -> Result<ApiRefusal, PageError> {
+    // Showing the form again would not help against an expired session or an overload.
+    if refusal.is_mistake() { Ok(refusal) } else { Err(refusal.into()) }
 }
 
 /// A request for a page of the site.
@@ -195,6 +213,27 @@ impl SiteRequest {
     /// Returns the query parameter `name`, trimmed; `None` if it is empty.
     fn parameter(&self, name: &str) -> Result<Option<&str>> {
         Ok(self.query.text(name)?.map(str::trim).filter(|text| !text.is_empty()))
+    }
+
+    /// Returns the number of the page of a list, from 1.
+    fn page_number(&self) -> Result<usize> {
+        let page = self.query.integer("page", 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX))?;
+        Ok(page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1))
+    }
+
+    /// Returns the query parameter `name`, a number of elements; 0 if it is missing.
+    fn count_parameter(&self, name: &str) -> Result<usize> {
+        let count = self.query.integer(name, 0..=i64::from(u32::MAX))?;
+        // The range was checked above, so the conversion cannot fail on targets of at least 32 bits.
+        Ok(count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0))
+    }
+
+    /// Returns the visitor with their rights; `None` if they are anonymous or were deactivated.
+    async fn principal(&self) -> Result<Option<Arc<Principal>>> {
+        match &self.visitor {
+            Some(visitor) => visitor.principal(&self.app).await,
+            None => Ok(None),
+        }
     }
 
     /// Returns the query parameter `name`, trimmed; empty if it is missing.
@@ -450,10 +489,10 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/item/{media_type}/{id}/original", get(originals::show))
         .route("/language", post(choose_language))
         .route("/scheme", post(choose_scheme))
+        .route("/density", post(choose_density))
         .merge(account::routes())
         .merge(collection_items::routes())
         .merge(collections::routes())
-        .merge(density::routes())
         .merge(desk::routes())
         .merge(docs::routes())
         .merge(guide::routes())
@@ -463,32 +502,37 @@ pub(super) fn routes() -> Router<AppState> {
         .merge(studio::routes())
 }
 
-/// `POST /language`: stores the chosen language in a cookie and redirects back.
+/// `POST /language`: stores the chosen language.
 async fn choose_language(request: Request) -> PageResult {
-    let (_, text) = form_body(request).await?;
-    let form = FormFields::parse(&text)?;
-    let language = form.find("language").and_then(|tag| tag.parse().ok());
-    back_with_cookie(&form, language.map(PageLanguage::cookie))
+    store_choice(request, "language", PageLanguage::cookie).await
 }
 
-/// `POST /scheme`: stores the chosen colour scheme in a cookie and redirects back.
+/// `POST /scheme`: stores the chosen colour scheme.
 async fn choose_scheme(request: Request) -> PageResult {
-    let (_, text) = form_body(request).await?;
-    let form = FormFields::parse(&text)?;
-    let scheme = form.find("scheme").and_then(|name| name.parse().ok());
-    back_with_cookie(&form, scheme.map(ColourScheme::cookie))
+    store_choice(request, "scheme", ColourScheme::cookie).await
 }
 
-/// Redirects to the page whose footer contained the form, and sets the cookie that stores the choice.
-fn back_with_cookie(form: &FormFields, cookie: Option<String>) -> PageResult {
+/// `POST /density`: stores the chosen density of the wall.
+async fn choose_density(request: Request) -> PageResult {
+    store_choice(request, "density", WallDensity::cookie).await
+}
+
+/// Stores the choice in the field `name` of a form in its cookie, and redirects to the page that contained the form.
+async fn store_choice<T: FromStr>(
+    request: Request,
+    name: &str,
+    cookie: fn(T) -> String,
+) -> PageResult {
+    let (_, text) = form_body(request).await?;
+    let form = FormFields::parse(&text)?;
     let back = form.find("return_to");
     // The footer is also on the login page, which `is_local_page` excludes because a login must not redirect to
     // itself.
     let back = back.filter(|path| login::is_local_page(path) || login::is_login_page(path));
     let mut response = see_other(back.unwrap_or("/"));
-    // No CSRF token is required: a forged request could change only the language or the colours of the pages.
-    if let Some(cookie) = cookie {
-        let cookie = HeaderValue::from_str(&cookie).map_err(Error::internal)?;
+    // No CSRF token is required: a forged request could change only the look and the language of the pages.
+    if let Some(choice) = form.find(name).and_then(|word| word.parse().ok()) {
+        let cookie = HeaderValue::from_str(&cookie(choice)).map_err(Error::internal)?;
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     Ok(response)

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use axum::{
     Router,
     extract::Path,
-    http::StatusCode,
     routing::{get, post},
 };
 use minijinja::{context, value::Serde};
@@ -13,12 +12,14 @@ use serde::Serialize;
 
 use super::api_client::{ApiRefusal, encode_segment};
 use super::notification_form::{DryRun, NotificationForm, SCHEDULES};
-use super::{MemberForm, MemberRequest, PageResult, SiteRequest, times};
+use super::{
+    MemberForm, MemberRequest, PageError, PageResult, SiteRequest, form_refusal, not_found,
+    status_of, times,
+};
 use crate::http::AppState;
 use crate::http::form::see_other;
 use crate::runtime::clock;
-use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::PAGES_MAX;
+use crate::runtime::error::Result;
 use api::account::Agreement;
 use api::notifications::{
     ListNotifications, Notification, NotificationMediaType, RemoveNotification,
@@ -123,8 +124,7 @@ struct NotificationRow {
 
 /// `GET /notifications`: lists the notifications, each with the result of a dry run over the last seven days.
 async fn list(member: MemberRequest) -> PageResult {
-    let page = member.query.integer("page", 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX))?;
-    let page = page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1);
+    let page = member.page_number()?;
     let profile = SubscriberProfile::find(&member).await?;
     let saved = member.ask(&NOTIFICATIONS).await?;
     // The API lists the oldest notification first and has no pages.
@@ -204,7 +204,7 @@ fn show_form(
     fields: &NotificationForm,
     shown: NotificationFormState<'_>,
 ) -> PageResult {
-    let status = shown.refusal.as_ref().map_or(StatusCode::OK, |refusal| refusal.status);
+    let status = status_of(shown.refusal.as_ref());
     // Each error is shown both beside its field and above the form.
     let errors = shown.refusal.iter().flat_map(|refusal| refusal.errors.clone());
     let wrong: BTreeMap<String, String> =
@@ -257,16 +257,9 @@ async fn show_refused_form(
     id: Option<&str>,
     refusal: ApiRefusal,
 ) -> PageResult {
-    if !refusal.is_mistake() {
-        return Err(refusal.into());
-    }
+    let refusal = Some(form_refusal(refusal)?);
     let profile = SubscriberProfile::find(posted).await?;
-    show_form(
-        posted,
-        &profile,
-        fields,
-        NotificationFormState { id, refusal: Some(refusal), dry_run: None },
-    )
+    show_form(posted, &profile, fields, NotificationFormState { id, refusal, dry_run: None })
 }
 
 /// Returns the first day that has not begun yet in the site's time zone.
@@ -290,13 +283,11 @@ async fn show_dry_run(
 }
 
 /// Loads the visitor's notification `id`.
-async fn load(member: &MemberRequest, id: &str) -> Result<Notification, super::PageError> {
+async fn load(member: &MemberRequest, id: &str) -> Result<Notification, PageError> {
     // The API has no call that returns a single notification (contract notifications-2).
     let mut saved = member.ask(&NOTIFICATIONS).await?.into_iter();
-    let Some(found) = saved.find(|notification| notification.id.to_string() == id) else {
-        return Err(Error::new(ErrorKind::NotFound, "This notification does not exist.").into());
-    };
-    Ok(found)
+    let found = saved.find(|notification| notification.id.to_string() == id);
+    found.ok_or_else(|| not_found("This notification does not exist."))
 }
 
 /// `GET /notifications/{id}`: shows the form with the saved fields.
@@ -304,12 +295,8 @@ async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
     let saved = load(&member, &id).await?;
     let profile = SubscriberProfile::find(&member).await?;
     let fields = NotificationForm::of_saved(&saved, &profile.email);
-    show_form(
-        &member,
-        &profile,
-        &fields,
-        NotificationFormState { id: Some(&id), ..NotificationFormState::default() },
-    )
+    let state = NotificationFormState { id: Some(&id), ..NotificationFormState::default() };
+    show_form(&member, &profile, &fields, state)
 }
 
 /// `POST /notifications/{id}`: changes the notification, or runs its dry run.

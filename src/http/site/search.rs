@@ -19,7 +19,7 @@ use super::{
     notifications::NOTIFICATIONS,
     query_reading::{QueryNotice, QueryReading},
     search_form::{ResultScope, SearchForm},
-    times,
+    status_of, times,
 };
 use crate::http::form::see_other;
 use crate::http::site::login_url::login_url;
@@ -100,28 +100,6 @@ struct SavedSearch {
     title: String,
     url: String,
 }
-
-/// A link to the same search in a different media type.
-#[derive(Serialize)]
-struct MediaTypeLink {
-    name: &'static str,
-    url: String,
-    active: bool,
-}
-
-/// The media types, in the order in which the page lists them.
-const MEDIA_TYPES: [&str; 10] = [
-    "image",
-    "stockfoto",
-    "graphic",
-    "video",
-    "text",
-    "feature",
-    "page",
-    "planning",
-    "calendar",
-    "_all",
-];
 
 /// A search, with the request that asks for it.
 struct PageSearch<'a> {
@@ -227,14 +205,6 @@ impl PageSearch<'_> {
         hits
     }
 
-    fn media_types(&self) -> Vec<MediaTypeLink> {
-        let links = MEDIA_TYPES.into_iter().map(|name| {
-            let other = SearchForm { media_type: name.to_owned(), page: 1, ..self.form.clone() };
-            MediaTypeLink { name, url: other.url(1), active: name == self.form.media_type }
-        });
-        links.collect()
-    }
-
     /// Returns the template context of the hits, which the full page and the hits alone share.
     fn hits_context(&self, found: &SearchResult, hits: &[ItemSummary]) -> PageValue {
         let form = &self.form;
@@ -286,7 +256,6 @@ impl PageSearch<'_> {
             }
             Some(_) | None => Vec::new(),
         };
-        let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
         let (facets, chips) = match refusal {
             // A refused search does not look up any names.
             Some(_) => (Vec::new(), Vec::new()),
@@ -301,7 +270,7 @@ impl PageSearch<'_> {
             sizes => Serde(facets::sizes(form)),
             terms => Serde(facets::terms(form)),
             orders => Serde(facets::orders(form)),
-            media_types => Serde(self.media_types()),
+            media_types => Serde(facets::media_types(form)),
             saved => Serde(self.saved_searches().await),
             notice => Serde(notice),
             mistakes => refusal.map(ApiRefusal::sentences),
@@ -319,7 +288,7 @@ impl PageSearch<'_> {
             ..other_searches(form)
         };
         let context = merge_maps([context, self.hits_context(found, &hits)]);
-        site.page_with(status, "search.html", context)
+        site.page_with(status_of(refusal), "search.html", context)
     }
 }
 

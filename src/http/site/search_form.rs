@@ -16,7 +16,7 @@ use super::{
 use crate::archive::content::parse_day;
 use crate::http::protocol::respond;
 use crate::runtime::error::Result;
-use crate::runtime::limits::{PAGE_ITEMS, PAGES_MAX};
+use crate::runtime::limits::PAGE_ITEMS;
 use model::MediaType;
 use query::{Facet, FilterField, ItemFilter, narrowed_text};
 
@@ -84,8 +84,6 @@ impl<'a> ResultScope<'a> {
 impl SearchForm {
     /// Reads the parameters of a request.
     pub(super) fn from_query(site: &SiteRequest) -> Result<Self> {
-        let pages = 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX);
-        let page = site.query.integer("page", pages)?;
         let media_type = match site.text_parameter("type")? {
             "" => MediaType::Image.as_str(),
             given => given,
@@ -103,7 +101,7 @@ impl SearchForm {
             all: site.parameter("all")?.is_some(),
             written: site.parameter("written")?.is_some(),
             upcoming: site.parameter("upcoming")?.is_some(),
-            page: page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1),
+            page: site.page_number()?,
         })
     }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::channel_form::{ChannelForm, OFFERED_METHODS};
 use super::{
     ApiRefusal, FreshMember, FreshMemberForm, MemberForm, MemberRequest, PageError, PageResult,
-    SiteRequest, api_client, form_errors, form_refusal, not_found, status_of,
+    SiteRequest, form_errors, form_refusal, not_found, status_of,
 };
 use crate::http::form::see_other;
 use api::deliveries::{
@@ -103,28 +103,16 @@ async fn validate(
 ) -> Result<Option<ApiRefusal>, PageError> {
     if draft.name.is_empty() {
         let message = "Enter a name for the channel.";
-        return Ok(Some(name_refusal(StatusCode::BAD_REQUEST, "required", message)));
+        let status = StatusCode::BAD_REQUEST;
+        return Ok(Some(ApiRefusal::of_field(status, "required", "name", message)));
     }
     // `PUT` would replace the existing channel without confirmation.
     if !draft.replaces_existing && find(site, &draft.name).await?.is_some() {
         let message = "You already have a channel with this name.";
-        return Ok(Some(name_refusal(StatusCode::CONFLICT, "channel_exists", message)));
+        let status = StatusCode::CONFLICT;
+        return Ok(Some(ApiRefusal::of_field(status, "channel_exists", "name", message)));
     }
     Ok(None)
-}
-
-/// Creates a refusal of the name. It has the format of the API's refusals, so that the page shows both in the same
-/// way.
-fn name_refusal(status: StatusCode, code: &str, message: &str) -> ApiRefusal {
-    ApiRefusal {
-        status,
-        message: message.to_owned(),
-        errors: vec![api_client::FieldError {
-            error_code: code.to_owned(),
-            path: "name".to_owned(),
-            message: message.to_owned(),
-        }],
-    }
 }
 
 /// `GET /account/channels/remove?name=`: asks for confirmation.

@@ -14,21 +14,19 @@ mod users;
 
 use axum::{
     Router,
-    http::StatusCode,
     routing::{get, post},
 };
 use minijinja::{Value as PageValue, context, value::Serde};
-use serde_json::{Value, json};
+use serde_json::json;
 
 pub use channel_form::ChannelForm;
 pub(super) use channel_form::setting_label;
 
-use super::{ApiCall, ApiRefusal};
 use super::{
-    AppState, FormFields, FreshMember, FreshMemberForm, MemberForm, MemberRequest, PageError,
-    PageResult, SiteRequest, api_client,
+    ApiCall, ApiRefusal, AppState, FormFields, FreshMember, FreshMemberForm, MemberForm,
+    MemberRequest, PageError, PageResult, SiteRequest, form_refusal, not_found, status_of,
 };
-use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::error::Result;
 
 /// The routes of the account pages.
 pub(super) fn routes() -> Router<AppState> {
@@ -68,18 +66,6 @@ fn form_errors(refusal: Option<&ApiRefusal>) -> PageValue {
     context! { errors => Serde(errors), paths }
 }
 
-/// Returns the status of the page: the refusal's if its form was refused, else 200.
-fn status_of(refusal: Option<&ApiRefusal>) -> StatusCode {
-    refusal.map_or(StatusCode::OK, |refusal| refusal.status)
-}
-
-/// Returns the refusal if it is a mistake in the form, which is shown again. Any other refusal becomes the error
-/// of the page.
-fn form_refusal(refusal: ApiRefusal) -> Result<ApiRefusal, PageError> {
-    // Showing the form again would not help against an expired session or an overload.
-    if refusal.is_mistake() { Ok(refusal) } else { Err(refusal.into()) }
-}
-
 /// Returns the answer of an API; `None` if the API refuses this caller.
 fn unless_refused<T>(outcome: Result<T, ApiRefusal>) -> Result<Option<T>, ApiRefusal> {
     match outcome {
@@ -102,9 +88,7 @@ pub(super) struct ListPage<'a> {
 
 impl<'a> ListPage<'a> {
     pub(super) fn from_query(site: &'a SiteRequest, choice: &'a str, size: usize) -> Result<Self> {
-        let start = site.query.integer("start", 0..=i64::from(u32::MAX))?;
-        // The range was checked above, so the conversion cannot fail on targets of at least 32 bits.
-        let start = start.and_then(|start| usize::try_from(start).ok()).unwrap_or(0);
+        let start = site.count_parameter("start")?;
         Ok(Self { path: site.path(), choice: (choice, site.parameter(choice)?), start, size })
     }
 
@@ -134,27 +118,10 @@ impl<'a> ListPage<'a> {
     }
 }
 
-/// Returns the elements of a response, which is an array or an object with the array as its property `name`.
-pub(super) fn elements(mut answer: Value, name: &str) -> Vec<Value> {
-    // Some APIs return a bare array, others wrap it in an object.
-    if answer.is_object() {
-        answer = answer[name].take();
-    }
-    match answer {
-        Value::Array(elements) => elements,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
-            Vec::new()
-        }
-    }
-}
-
-/// Returns the error of a page whose subject does not exist, with the message `what`.
-fn not_found(what: &str) -> PageError {
-    Error::new(ErrorKind::NotFound, what).into()
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]

@@ -2,11 +2,10 @@
 
 use axum::{extract::Path, http::StatusCode};
 use minijinja::{context, value::Serde};
-use serde_json::Value;
 
 use super::{
     ApiRefusal, FormFields, ListPage, MemberForm, MemberRequest, PageError, PageResult,
-    SiteRequest, elements, form_errors, form_refusal, not_found, status_of, unless_refused,
+    SiteRequest, form_errors, form_refusal, not_found, status_of, unless_refused,
 };
 use crate::http::form::see_other;
 use crate::http::site::item_links::ItemLinks;
@@ -99,7 +98,7 @@ async fn page(
     let context = context! {
         order => Serde(order),
         currency => organization.and_then(|organization| organization.currency),
-        licenses => Serde(Value::Array(elements(pricelist.unwrap_or_default(), "licenses"))),
+        licenses => Serde(pricelist),
         again => typed.as_ref().map(|(_, form)| form.template_value()),
         mistakes => form_errors(refusal),
     };

@@ -46,7 +46,7 @@ pub(super) async fn show(
         context! { name => field.as_str(), before, mine, theirs }
     });
     let context = context! {
-        item => Serde(current.head()),
+        item => current.head(),
         summary => Serde(loaded_item::summary(posted, &current.key).await),
         conflicts => shown.collect::<PageValue>(),
         kept => Serde(kept),

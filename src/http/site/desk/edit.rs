@@ -179,7 +179,7 @@ async fn form(
     let changes = changes(site, &item.key).await?;
     let restoration = Restoration::for_item(item, &changes, clock::now());
     let context = context! {
-        item => Serde(item.head()),
+        item => item.head(),
         restoration => Serde(restoration),
         summary => Serde(summary(site, &item.key).await),
         fields => Serde(views),

@@ -11,7 +11,7 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use strum::IntoEnumIterator;
 
-use super::fields::{FieldRules, ModeField, mode_fields};
+use super::fields::{FieldRules, typed};
 use super::{EditorForm, EditorRequest, PageError, PageResult, SiteRequest};
 use crate::http::form::see_other;
 use crate::http::site::api_client::ApiRefusal;
@@ -90,9 +90,12 @@ pub(super) struct TypedEdits {
 pub(super) fn read_edits(posted: &EditorForm, rules: &FieldRules) -> TypedEdits {
     let mut views = Vec::new();
     let mut edits = Vec::new();
-    for ModeField { field, mode, text } in mode_fields(&posted.form) {
-        let mut view = ModeView::new(field, &mode, &text);
-        let edit = FieldEdit::from_kind(&mode, rules.stored_text(field, &text));
+    for field in MetadataField::iter() {
+        // A word of `FieldEdit::KINDS`; empty to leave the field unchanged.
+        let mode = typed(&posted.form, &format!("mode.{}", field.as_str()));
+        let text = typed(&posted.form, field.as_str());
+        let mut view = ModeView::new(field, mode, text);
+        let edit = FieldEdit::from_kind(mode, rules.stored_text(field, text));
         view.is_wrong = match &edit {
             Some(FieldEdit::Clear) => false,
             // An empty value is more likely a mistake than intended, and the kind `Clear` exists for clearing.

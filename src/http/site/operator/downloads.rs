@@ -19,7 +19,7 @@ use strum::VariantNames;
 use super::OperatorRequest;
 use super::chart::{DayChart, share};
 use crate::http::site::csv::{CsvDialect, spreadsheet_text};
-use crate::http::site::{ApiCall, ApiRefusal, PageResult, SiteRequest, language};
+use crate::http::site::{ApiCall, ApiRefusal, PageResult, SiteRequest, form_refusal, language};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::STATISTICS_DAYS_MAX;
@@ -137,16 +137,15 @@ impl ShownRow {
 
 pub(super) async fn show(member: OperatorRequest) -> PageResult {
     let choice = Choice::from_query(&member)?;
-    let start = member.query.integer("start", 0..=i64::from(u32::MAX))?;
-    let start = start.and_then(|start| usize::try_from(start).ok()).unwrap_or(0);
+    let start = member.count_parameter("start")?;
     let (status, found) = match load(&member, &choice, start).await {
         Ok(found) => (StatusCode::OK, found),
-        Err(refusal) if refusal.is_mistake() => {
+        Err(refusal) => {
+            let refusal = form_refusal(refusal)?;
             let [from, to] = ["from", "to"].map(|name| choice.get(name).unwrap_or_default());
             let chosen = chosen(&member, &choice, from, to);
             (refusal.status, context! { alert => refusal.sentences(), chosen })
         }
-        Err(refusal) => return Err(refusal.into()),
     };
     let current = choice.get("by").unwrap_or(DownloadGrouping::default().as_str());
     let groupings = DownloadGrouping::VARIANTS.iter().map(|by| {

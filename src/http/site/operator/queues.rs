@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{OperatorForm, OperatorRequest, range_of};
 use crate::http::form::{FormFields, see_other};
 use crate::http::site::account::ListPage;
-use crate::http::site::{ApiCall, ApiRefusal, PageError, PageResult, SiteRequest};
+use crate::http::site::{ApiCall, ApiRefusal, PageError, PageResult, SiteRequest, form_refusal};
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::OPERATOR_LISTED;
 use model::account::{DeliveryState, MessageState};
@@ -30,9 +30,7 @@ impl Outcome {
 
     /// Returns the outcome of a refused form. Fails if the refusal is not a mistake in the form.
     fn refused(refusal: ApiRefusal) -> Result<Self, PageError> {
-        if !refusal.is_mistake() {
-            return Err(refusal.into());
-        }
+        let refusal = form_refusal(refusal)?;
         Ok(Self { status: refusal.status, alert: refusal.sentences() })
     }
 }
