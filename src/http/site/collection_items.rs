@@ -134,18 +134,13 @@ async fn add_items(posted: &MemberForm, request: &mut AddItemsForm) -> Result<St
     posted.send(&AddCollectionItems { id: id.clone() }, &items).await?;
     // The API does not report items that it skipped, so the collection is loaded. Items are compared by key,
     // because the API writes their URIs with its own base URL.
-    let present = keys(&load_without_items(posted, &id).await?.content);
-    for uri in &request.uris {
-        let is_present = key_of(uri).is_some_and(|key| present.contains(&key));
-        if !is_present {
-            return Err(ApiRefusal::new(StatusCode::CONFLICT, LEFT_OUT));
-        }
+    let found = load_without_items(posted, &id).await?;
+    let present: Vec<ItemKey> = found.content.iter().filter_map(|uri| key_of(uri)).collect();
+    let is_added = |uri: &String| key_of(uri).is_some_and(|key| present.contains(&key));
+    if !request.uris.iter().all(is_added) {
+        return Err(ApiRefusal::new(StatusCode::CONFLICT, LEFT_OUT));
     }
     Ok(id)
-}
-
-fn keys(uris: &[String]) -> Vec<ItemKey> {
-    uris.iter().filter_map(|uri| key_of(uri)).collect()
 }
 
 /// Sets the parameter `done` of `path`, and removes earlier message parameters.

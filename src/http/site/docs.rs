@@ -7,8 +7,6 @@
 //!
 //! The documentation is in English. The navigation around it is in the visitor's language.
 
-use std::collections::BTreeMap;
-
 use axum::{
     Router,
     extract::Path,
@@ -108,14 +106,9 @@ impl TryOutInput {
 
     /// Returns the value of each field by its name in the form, such as `query.q`.
     fn values(&self) -> PageValue {
-        let mut values: BTreeMap<String, String> = BTreeMap::new();
-        for (name, value) in &self.path {
-            values.insert(format!("path.{name}"), value.clone());
-        }
-        for (name, value) in &self.query {
-            values.insert(format!("query.{name}"), value.clone());
-        }
-        PageValue::from(values)
+        let path = self.path.iter().map(|(name, value)| (format!("path.{name}"), value));
+        let query = self.query.iter().map(|(name, value)| (format!("query.{name}"), value));
+        PageValue::from_pairs(path.chain(query))
     }
 }
 

@@ -75,7 +75,8 @@ impl PageLanguage {
     /// Returns the language of a request: the visitor's choice, else the browser's most preferred supported
     /// language, else English.
     pub(in crate::http) fn from_headers(headers: &HeaderMap) -> Self {
-        cookie_language(headers).or_else(|| accepted_language(headers)).unwrap_or_default()
+        let chosen = preference_cookie(headers, COOKIE).and_then(|tag| tag.parse().ok());
+        chosen.or_else(|| accepted_language(headers)).unwrap_or_default()
     }
 
     /// Returns the `Set-Cookie` value that stores the choice for a year.
@@ -99,10 +100,6 @@ pub(crate) async fn with_language<T>(
 /// Returns the language of the current request; English outside of a request.
 pub(in crate::http) fn current_language() -> PageLanguage {
     CURRENT_LANGUAGE.try_with(|language| *language).unwrap_or_default()
-}
-
-fn cookie_language(headers: &HeaderMap) -> Option<PageLanguage> {
-    preference_cookie(headers, COOKIE)?.parse().ok()
 }
 
 /// Returns the `Set-Cookie` value that stores a choice of the visitor for `age_s` seconds.

@@ -67,23 +67,18 @@ impl ManyItem {
     }
 }
 
-/// The values of one field in all items of a form.
-struct CommonValues {
-    texts: Vec<String>,
-}
-
-impl CommonValues {
-    fn new(field: MetadataField, items: &[LoadedItem], rules: &FieldRules) -> Self {
-        let having = items.iter().filter(|item| field.applies_to(item.key.media_type));
-        Self { texts: having.map(|item| rules.text(field, &item.document)).collect() }
-    }
-
-    /// Shows the values in the form's field.
-    fn describe(&self, view: &mut ModeView) {
-        let first = self.texts.first();
-        view.is_mixed = self.texts.iter().any(|text| Some(text) != first);
-        view.common = first.filter(|text| !view.is_mixed && !text.is_empty()).cloned();
-    }
+/// Shows the values of `field` in all items of a form in the form's field.
+fn describe_values(
+    view: &mut ModeView,
+    field: MetadataField,
+    items: &[LoadedItem],
+    rules: &FieldRules,
+) {
+    let having = items.iter().filter(|item| field.applies_to(item.key.media_type));
+    let texts: Vec<String> = having.map(|item| rules.text(field, &item.document)).collect();
+    let first = texts.first();
+    view.is_mixed = texts.iter().any(|text| Some(text) != first);
+    view.common = first.filter(|text| !view.is_mixed && !text.is_empty()).cloned();
 }
 
 /// `GET /desk/edit?item=…&item=…`: shows the form for several items.
@@ -116,7 +111,7 @@ struct ManyForm {
 async fn page(site: &SiteRequest, mut form: ManyForm, items: &[LoadedItem]) -> PageResult {
     let rules = FieldRules::new(site);
     for (view, field) in form.views.iter_mut().zip(MetadataField::iter()) {
-        CommonValues::new(field, items, &rules).describe(view);
+        describe_values(view, field, items, &rules);
     }
     // A form that is shown for the first time has no mistakes.
     let is_refused = form.status != StatusCode::OK;
@@ -240,7 +235,7 @@ mod tests {
         ];
         let check = |field, common: Option<&str>, is_mixed| {
             let mut view = ModeView::new(field, "", "");
-            CommonValues::new(field, &items, &FieldRules::for_tests()).describe(&mut view);
+            describe_values(&mut view, field, &items, &FieldRules::for_tests());
             assert_eq!((view.common.as_deref(), view.is_mixed), (common, is_mixed), "{field:?}");
         };
         check(MetadataField::Headline, None, true);

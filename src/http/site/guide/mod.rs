@@ -77,13 +77,8 @@ async fn open(
     if path.starts_with("images/")
         && let Some(file) = EmbeddedDocs::get(&path)
     {
-        return Ok(assets::send(
-            &method,
-            &headers,
-            &path,
-            // The URL of a picture has no fingerprint, so browsers may cache the picture only briefly.
-            assets::AssetFile { file, policy: CachePolicy::PublicMinutes },
-        ));
+        // The URL of a picture has no fingerprint, so browsers may cache the picture only briefly.
+        return Ok(assets::send(&method, &headers, &path, file, CachePolicy::PublicMinutes));
     }
     RenderedGuide::get().await?.page(&site, &path)
 }

@@ -18,7 +18,7 @@ use strum::VariantNames;
 
 use super::OperatorRequest;
 use super::chart::{DayChart, share};
-use crate::http::site::csv::{CsvDialect, spreadsheet_text};
+use crate::http::site::csv::{separator, spreadsheet_text};
 use crate::http::site::{ApiCall, ApiRefusal, PageResult, SiteRequest, form_refusal, language};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
@@ -167,7 +167,7 @@ pub(super) async fn export(member: OperatorRequest) -> PageResult {
     // No limit is needed: the API has already built the file in memory.
     let bytes = to_bytes(body, usize::MAX).await.map_err(Error::internal)?;
     let csv = String::from_utf8(bytes.into()).map_err(Error::internal)?;
-    let text = spreadsheet_text(&csv, CsvDialect::for_language(language::current_language()));
+    let text = spreadsheet_text(&csv, separator(language::current_language()));
     parts.headers.remove(header::CONTENT_LENGTH);
     Ok(Response::from_parts(parts, Body::from(text)))
 }
