@@ -55,7 +55,7 @@ pub(crate) mod template_environment;
 mod times;
 pub(crate) mod unsubscribe;
 
-use std::{ops::Deref, str::FromStr, sync::Arc};
+use std::{marker::PhantomData, ops::Deref, str::FromStr, sync::Arc};
 
 use axum::{
     Extension, Router,
@@ -268,18 +268,57 @@ impl FromRequestParts<AppState> for MemberRequest {
     }
 }
 
-impl MemberRequest {
-    /// Returns whether the login is too old to create keys, users or channels.
-    fn is_stale(&self) -> bool {
-        // A stolen session must not suffice to create credentials that outlive it (contract login-19).
-        clock::now().duration_since(self.visitor.session.auth_time).as_secs() > FRESH_LOGIN_S
+/// A condition that a visitor must meet before a page or a form is handled.
+trait VisitorCheck {
+    /// The maximum length of a form in bytes.
+    const BYTES_MAX: usize = FORM_BYTES_MAX;
+
+    /// Fails with the response to a visitor who does not meet the condition. `headers` and `form` belong to the request,
+    /// for a login that continues it.
+    fn check(
+        member: &MemberRequest,
+        headers: &HeaderMap,
+        form: Option<&DeferredForm>,
+    ) -> Result<(), PageError>;
+}
+
+/// The condition that every logged-in visitor meets.
+struct AnyMember;
+
+impl VisitorCheck for AnyMember {
+    fn check(_: &MemberRequest, _: &HeaderMap, _: Option<&DeferredForm>) -> Result<(), PageError> {
+        Ok(())
     }
 }
 
-/// A page request of a visitor who logged in recently. Other visitors must enter their password again first.
-struct FreshMember(MemberRequest);
+/// The condition that the visitor logged in recently, for pages that create keys, users or channels. Other visitors
+/// must enter their password again first. A form is preserved, and shown again afterwards.
+struct RecentLogin;
 
-impl Deref for FreshMember {
+impl VisitorCheck for RecentLogin {
+    fn check(
+        member: &MemberRequest,
+        headers: &HeaderMap,
+        form: Option<&DeferredForm>,
+    ) -> Result<(), PageError> {
+        let MemberRequest { site, visitor } = member;
+        // A stolen session must not suffice to create credentials that outlive it (contract login-19).
+        let age_s = clock::now().duration_since(visitor.session.auth_time).as_secs();
+        if age_s <= FRESH_LOGIN_S {
+            return Ok(());
+        }
+        let path = &site.path_and_query;
+        Err(login::reauthentication_page(&site.app, headers, visitor, path, form)?.into())
+    }
+}
+
+/// A page request of a visitor who meets the condition `C`.
+struct Checked<C>(MemberRequest, PhantomData<C>);
+
+/// A page request of a visitor who logged in recently.
+type FreshMember = Checked<RecentLogin>;
+
+impl<C> Deref for Checked<C> {
     type Target = MemberRequest;
 
     fn deref(&self) -> &MemberRequest {
@@ -287,31 +326,23 @@ impl Deref for FreshMember {
     }
 }
 
-impl FromRequestParts<AppState> for FreshMember {
+impl<C: VisitorCheck> FromRequestParts<AppState> for Checked<C> {
     type Rejection = PageError;
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, PageError> {
         let member = MemberRequest::from_request_parts(parts, app).await?;
-        if !member.is_stale() {
-            return Ok(Self(member));
-        }
-        Err(login::reauthentication_page(
-            app,
-            &parts.headers,
-            &member.visitor,
-            &member.path_and_query,
-            None,
-        )?
-        .into())
+        C::check(&member, &parts.headers, None)?;
+        Ok(Self(member, PhantomData))
     }
 }
 
-/// A form that creates keys, users or channels, sent by a visitor who logged in recently.
-///
-/// For other visitors the form is preserved, and shown again after they have entered their password.
-struct FreshMemberForm(MemberForm);
+/// A form sent by a visitor who meets the condition `C`.
+struct CheckedForm<C>(MemberForm, PhantomData<C>);
 
-impl Deref for FreshMemberForm {
+/// A form sent by a visitor who logged in recently.
+type FreshMemberForm = CheckedForm<RecentLogin>;
+
+impl<C> Deref for CheckedForm<C> {
     type Target = MemberForm;
 
     fn deref(&self) -> &MemberForm {
@@ -319,26 +350,12 @@ impl Deref for FreshMemberForm {
     }
 }
 
-impl FromRequest<AppState> for FreshMemberForm {
+impl<C: VisitorCheck> FromRequest<AppState> for CheckedForm<C> {
     type Rejection = PageError;
 
     async fn from_request(request: Request, app: &AppState) -> Result<Self, PageError> {
-        let (posted, ReceivedForm { headers, deferred_form: kept }) =
-            MemberForm::receive(request, app, FORM_BYTES_MAX).await?;
-        if !posted.is_stale() {
-            return Ok(Self(posted));
-        }
-        let path = posted.path();
-        let kept = kept.as_ref();
-        Err(login::reauthentication_page(app, &headers, &posted.visitor, path, kept)?.into())
+        Ok(Self(MemberForm::receive::<C>(request, app).await?, PhantomData))
     }
-}
-
-/// The parts of a received form that a subsequent login needs.
-struct ReceivedForm {
-    headers: HeaderMap,
-    /// The form to preserve; `None` if a different site sent it.
-    deferred_form: Option<DeferredForm>,
 }
 
 /// A form sent by a logged-in visitor, with the CSRF token of the session.
@@ -359,24 +376,23 @@ impl FromRequest<AppState> for MemberForm {
     type Rejection = PageError;
 
     async fn from_request(request: Request, app: &AppState) -> Result<Self, PageError> {
-        Self::receive(request, app, FORM_BYTES_MAX).await.map(|(posted, _)| posted)
+        Self::receive::<AnyMember>(request, app).await
     }
 }
 
 impl MemberForm {
-    /// Receives a form of at most `bytes_max` bytes. Also returns the parts that a subsequent login needs.
-    async fn receive(
+    /// Receives the form of a visitor who meets the condition `C`.
+    async fn receive<C: VisitorCheck>(
         request: Request,
         app: &AppState,
-        bytes_max: usize,
-    ) -> Result<(Self, ReceivedForm), PageError> {
+    ) -> Result<Self, PageError> {
         let (mut parts, body) = request.into_parts();
         let site = SiteRequest::from_request_parts(&mut parts, app).await?;
         // HTTP/2 names the host in `:authority`, HTTP/1.1 in the `Host` header.
         let named = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let host = parts.uri.authority().map(|host| host.as_str()).or(named).map(str::to_owned);
         let (headers, text) =
-            form_body_within(Request::from_parts(parts, body), bytes_max).await?;
+            form_body_within(Request::from_parts(parts, body), C::BYTES_MAX).await?;
         let form = FormFields::parse(&text)?;
         // Behind a proxy the host may be an internal name, so the public URL is accepted as well.
         let own = [host.as_deref().unwrap_or_default(), &app.shared.site.url];
@@ -393,7 +409,8 @@ impl MemberForm {
             return Err(kept.page(app, &visitor)?.into());
         }
         let posted = Self { member: MemberRequest { site, visitor }, form };
-        Ok((posted, ReceivedForm { headers, deferred_form: kept }))
+        C::check(&posted, &headers, kept.as_ref())?;
+        Ok(posted)
     }
 }
 
