@@ -8,15 +8,16 @@ use axum::{
     response::Response,
 };
 use bytes::Bytes;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tower::ServiceExt;
 
+use super::SiteRequest;
 use crate::http::AppState;
 use crate::http::credentials;
 use crate::http::session::SiteVisitor;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use api::{Answer, Endpoint, Fault, Location, target};
+use api::{Answer, Endpoint, Fault, Location, NoBody, RequestBody, target};
 
 /// Bytes of an API response that a page is built from. A collection with all its documents is the
 /// largest.
@@ -116,7 +117,7 @@ pub(in crate::http) struct ApiRefusal {
 }
 
 /// An entry of an error document.
-#[derive(Clone, Debug, Deserialize, serde::Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FieldError {
     pub(super) error_code: String,
@@ -125,19 +126,32 @@ pub(super) struct FieldError {
 }
 
 impl ApiRefusal {
+    /// Creates a refusal with one message for the whole call.
+    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), errors: Vec::new() }
+    }
+
+    /// Creates a refusal because of the field at `path` of a form, in the format of the API's refusals, so that a page
+    /// shows both in the same way.
+    pub(super) fn of_field(
+        status: StatusCode,
+        error_code: impl Into<String>,
+        path: &str,
+        message: &str,
+    ) -> Self {
+        let error = FieldError {
+            error_code: error_code.into(),
+            path: path.to_owned(),
+            message: message.to_owned(),
+        };
+        Self { errors: vec![error], ..Self::new(status, message) }
+    }
+
     /// A form whose field for the property `path` breaks `rule` of the contract, in the form of the API's refusal.
     pub(super) fn invalid(rule: &'static str, path: &str, message: &str) -> Self {
         let wrong = Fault::new(rule, Location::Body, path, format!("{path} {message}"));
-        let wrong = FieldError {
-            error_code: format!("{}.openapi.requestValidation", wrong.rule),
-            path: wrong.path,
-            message: wrong.message,
-        };
-        Self {
-            status: StatusCode::BAD_REQUEST,
-            message: wrong.message.clone(),
-            errors: vec![wrong],
-        }
+        let error_code = format!("{}.openapi.requestValidation", wrong.rule);
+        Self::of_field(StatusCode::BAD_REQUEST, error_code, &wrong.path, &wrong.message)
     }
 
     /// Returns the messages to show on a page: the messages of the entries, or the document's message if it has no
@@ -182,44 +196,108 @@ impl From<ApiRefusal> for Error {
     }
 }
 
+/// The answer of the endpoint `E`, or its refusal.
+type EndpointResult<E> = Result<<<E as Endpoint>::Answer as Answer>::Content, ApiRefusal>;
+/// The body of a request to the endpoint `E`.
+type SentBody<E> = <<E as Endpoint>::Body as RequestBody>::Content;
+
 /// Builds the call of the endpoint `endpoint`.
-pub(super) fn call_of<E: Endpoint>(endpoint: &E) -> ApiCall {
+fn call_of<E: Endpoint>(endpoint: &E) -> ApiCall {
     ApiCall::new(E::METHOD, target(endpoint))
 }
 
-/// Calls an endpoint as `visitor`, or without credentials, and reads its answer.
-pub(super) async fn call_endpoint<E: Endpoint>(
-    app: &AppState,
-    apis: &ApiRouter,
-    visitor: Option<&SiteVisitor>,
-    call: &ApiCall,
-) -> Result<<E::Answer as Answer>::Content, ApiRefusal> {
-    let response = call_response(app, apis, visitor, call).await?;
-    if !response.status().is_success() {
-        let (status, value) = read(response).await?;
-        return Err(refusal(status, &value));
+impl SiteRequest {
+    /// Calls an endpoint without a body as the visitor.
+    pub(super) async fn ask<E: Endpoint<Body = NoBody>>(&self, endpoint: &E) -> EndpointResult<E> {
+        self.content::<E>(self.visitor.as_ref(), &call_of(endpoint)).await
     }
-    let headers = response.headers().clone();
-    let Some(bytes) = read_body(response).await? else {
-        return Err(refusal(TOO_LONG, &Value::from(TOO_LONG_MESSAGE)));
-    };
-    Ok(E::Answer::parse(&headers, &bytes).map_err(Error::internal)?)
-}
 
-/// Calls an API as `visitor`, or without credentials.
-pub(super) async fn call_response(
-    app: &AppState,
-    apis: &ApiRouter,
-    visitor: Option<&SiteVisitor>,
-    call: &ApiCall,
-) -> Result<Response> {
-    Ok(send(apis, build_request(app, visitor, call)?).await)
-}
+    /// Calls an endpoint without a body and without credentials.
+    pub(super) async fn ask_anonymously<E: Endpoint<Body = NoBody>>(
+        &self,
+        endpoint: &E,
+    ) -> EndpointResult<E> {
+        self.content::<E>(None, &call_of(endpoint)).await
+    }
 
-async fn send(apis: &ApiRouter, request: Request<Body>) -> Response {
-    let router = apis.0.clone();
-    // The router's error type has no values, so this arm never runs.
-    router.oneshot(request).await.unwrap_or_else(|never| match never {})
+    /// Calls an endpoint with a body as the visitor.
+    pub(super) async fn send<E: Endpoint>(
+        &self,
+        endpoint: &E,
+        body: &SentBody<E>,
+    ) -> EndpointResult<E>
+    where
+        SentBody<E>: Serialize,
+    {
+        self.send_if_match(endpoint, body, None).await
+    }
+
+    /// Calls an endpoint with a body as the visitor, and with the version that the call is based on, if there is one.
+    pub(super) async fn send_if_match<E: Endpoint>(
+        &self,
+        endpoint: &E,
+        body: &SentBody<E>,
+        tag: Option<&str>,
+    ) -> EndpointResult<E>
+    where
+        SentBody<E>: Serialize,
+    {
+        let body = serde_json::to_value(body).map_err(Error::internal)?;
+        let call = call_of(endpoint).json(body).if_match(tag);
+        self.content::<E>(self.visitor.as_ref(), &call).await
+    }
+
+    /// Calls an endpoint as the visitor, and returns its response unread, to stream a file.
+    pub(super) async fn load_file<E: Endpoint<Body = NoBody>>(
+        &self,
+        endpoint: &E,
+    ) -> Result<Response, ApiRefusal> {
+        self.respond(self.visitor.as_ref(), &call_of(endpoint)).await
+    }
+
+    /// Calls an API as the visitor and parses the response as JSON. A response of a different content type becomes a
+    /// JSON string.
+    pub(super) async fn call(&self, call: &ApiCall) -> Result<Value, ApiRefusal> {
+        let response = self.respond(self.visitor.as_ref(), call).await?;
+        let (status, value) = read(response).await?;
+        if status.is_success() { Ok(value) } else { Err(refusal(status, &value)) }
+    }
+
+    /// Calls `GET` on an API as the visitor.
+    pub(super) async fn get(&self, target: impl Into<String>) -> Result<Value, ApiRefusal> {
+        self.call(&ApiCall::get(target)).await
+    }
+
+    /// Calls an endpoint and reads its answer.
+    async fn content<E: Endpoint>(
+        &self,
+        visitor: Option<&SiteVisitor>,
+        call: &ApiCall,
+    ) -> EndpointResult<E> {
+        let response = self.respond(visitor, call).await?;
+        let headers = response.headers().clone();
+        let Some(bytes) = read_body(response).await? else {
+            return Err(refusal(TOO_LONG, &Value::from(TOO_LONG_MESSAGE)));
+        };
+        Ok(E::Answer::parse(&headers, &bytes).map_err(Error::internal)?)
+    }
+
+    /// Calls an API as `visitor`, or without credentials, and returns a successful response unread.
+    async fn respond(
+        &self,
+        visitor: Option<&SiteVisitor>,
+        call: &ApiCall,
+    ) -> Result<Response, ApiRefusal> {
+        let request = build_request(&self.app, visitor, call)?;
+        let router = self.apis.0.clone();
+        // The router's error type has no values, so this arm never runs.
+        let response = router.oneshot(request).await.unwrap_or_else(|never| match never {});
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let (status, value) = read(response).await?;
+        Err(refusal(status, &value))
+    }
 }
 
 fn build_request(
@@ -250,42 +328,8 @@ fn build_request(
 impl From<Error> for ApiRefusal {
     /// Converts a failure of the call itself.
     fn from(error: Error) -> Self {
-        Self {
-            status: StatusCode::INTERNAL_SERVER_ERROR,
-            message: error.message().to_owned(),
-            errors: Vec::new(),
-        }
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, error.message())
     }
-}
-
-/// Calls an API and parses the response as JSON. A response of a different content type becomes a JSON string.
-pub(super) async fn call_json(
-    app: &AppState,
-    apis: &ApiRouter,
-    visitor: Option<&SiteVisitor>,
-    call: &ApiCall,
-) -> Result<Value, ApiRefusal> {
-    let outcome = match call_response(app, apis, visitor, call).await {
-        Ok(response) => read(response).await,
-        Err(error) => Err(error),
-    };
-    let (status, value) = outcome?;
-    if status.is_success() { Ok(value) } else { Err(refusal(status, &value)) }
-}
-
-/// Calls an API and returns a successful response unread, to stream a file to the visitor.
-pub(super) async fn call_file(
-    app: &AppState,
-    apis: &ApiRouter,
-    visitor: Option<&SiteVisitor>,
-    call: &ApiCall,
-) -> Result<Response, ApiRefusal> {
-    let response = call_response(app, apis, visitor, call).await?;
-    if response.status().is_success() {
-        return Ok(response);
-    }
-    let (status, value) = read(response).await?;
-    Err(refusal(status, &value))
 }
 
 async fn read(response: Response) -> Result<(StatusCode, Value)> {

@@ -88,21 +88,20 @@ pub(crate) async fn favicon(method: Method, headers: HeaderMap) -> Response {
 
 fn serve(method: &Method, headers: &HeaderMap, path: &str, policy: CachePolicy) -> Response {
     match SiteAssets::get(path) {
-        Some(file) => send(method, headers, path, AssetFile { file, policy }),
+        Some(file) => send(method, headers, path, file, policy),
         None => error_response::build(&Error::new(ErrorKind::NotFound, "no such file")),
     }
 }
 
-/// A file in the binary, with its cache policy.
-pub(super) struct AssetFile {
-    pub(super) file: EmbeddedFile,
-    pub(super) policy: CachePolicy,
-}
-
 /// Responds with a file, or with 304 if the client already has it. The extension of `path` determines the content
 /// type.
-pub(super) fn send(method: &Method, headers: &HeaderMap, path: &str, file: AssetFile) -> Response {
-    let AssetFile { file, policy } = file;
+pub(super) fn send(
+    method: &Method,
+    headers: &HeaderMap,
+    path: &str,
+    file: EmbeddedFile,
+    policy: CachePolicy,
+) -> Response {
     let tag = ContentHash(file.metadata.sha256_hash()).short();
     let Some(etag) = ETag::new(tag) else {
         return error_response::build(&Error::internal("an entity tag is not ASCII"));

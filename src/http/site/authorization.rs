@@ -19,7 +19,6 @@ use crate::http::form::see_other;
 use crate::http::session::SiteVisitor;
 use crate::http::site::login;
 use crate::http::site::login::LoginNotice;
-use crate::http::site::login::LoginPurpose;
 use crate::http::site::pages;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
@@ -77,10 +76,8 @@ async fn authorization_response(
         }
         let return_to =
             format!("/o/oauth2/auth?{}", without_prompt(&encoded, &["login", "select_account"]));
-        let notice = LoginNotice {
-            purpose: Some(LoginPurpose::for_request(&authorization)),
-            ..LoginNotice::default()
-        };
+        let client_name = Some(authorization.client_name.clone());
+        let notice = LoginNotice { client_name, ..LoginNotice::default() };
         return login::page(app, headers, &return_to, &notice);
     };
     let user = &visitor.account.user;

@@ -6,13 +6,13 @@ use axum::{
     http::StatusCode,
     routing::{get, post},
 };
-use minijinja::{Value as PageValue, context, value::Serde};
+use minijinja::{context, value::Serde};
 
 use super::api_client::{ApiRefusal, encode_segment};
 use super::back_link::MESSAGE_PARAMETERS;
 use super::collections::{COLLECTION_NAMES, page_of, refusal_page};
 use super::item_summary::key_of;
-use super::{FormFields, MemberForm, MemberRequest, PageResult};
+use super::{FormFields, MemberForm, MemberRequest, PageResult, form_refusal, status_of};
 use crate::http::AppState;
 use crate::http::form::see_other;
 use crate::http::site::login;
@@ -84,7 +84,7 @@ async fn show_choices(
     choices.reverse();
     let keys = request.uris.iter().filter_map(|uri| key_of(uri));
     let context = context! {
-        collections => PageValue::from(Serde(choices)),
+        collections => Serde(choices),
         uris => request.uris.clone(),
         keys => keys.map(|key| key.to_string()).collect::<Vec<_>>(),
         chosen => request.collection.clone(),
@@ -92,8 +92,7 @@ async fn show_choices(
         return_to => request.return_to.clone(),
         mistakes => refusal.map(ApiRefusal::sentences),
     };
-    let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
-    member.page_with(status, "collection_add.html", context)
+    member.page_with(status_of(refusal), "collection_add.html", context)
 }
 
 /// `POST /collections/add`: adds items to an existing or a new collection, and redirects back. With `step=choose`
@@ -109,17 +108,14 @@ async fn add(posted: MemberForm) -> PageResult {
             None => with_message(&page_of(&id), "added"),
         })),
         // The form is shown again, because otherwise the selection of items would be lost.
-        Err(refusal) if refusal.is_mistake() => {
-            show_choices(&posted, &request, Some(&refusal)).await
-        }
-        Err(refusal) => Err(refusal.into()),
+        Err(refusal) => show_choices(&posted, &request, Some(&form_refusal(refusal)?)).await,
     }
 }
 
 /// Adds the items and returns the collection's id.
 async fn add_items(posted: &MemberForm, request: &mut AddItemsForm) -> Result<String, ApiRefusal> {
     if request.uris.is_empty() {
-        return Err(new_refusal(StatusCode::BAD_REQUEST, NOTHING));
+        return Err(ApiRefusal::new(StatusCode::BAD_REQUEST, NOTHING));
     }
     let id = match &request.collection {
         Some(id) => id.clone(),
@@ -138,22 +134,13 @@ async fn add_items(posted: &MemberForm, request: &mut AddItemsForm) -> Result<St
     posted.send(&AddCollectionItems { id: id.clone() }, &items).await?;
     // The API does not report items that it skipped, so the collection is loaded. Items are compared by key,
     // because the API writes their URIs with its own base URL.
-    let present = keys(&load_without_items(posted, &id).await?.content);
-    for uri in &request.uris {
-        let is_present = key_of(uri).is_some_and(|key| present.contains(&key));
-        if !is_present {
-            return Err(new_refusal(StatusCode::CONFLICT, LEFT_OUT));
-        }
+    let found = load_without_items(posted, &id).await?;
+    let present: Vec<ItemKey> = found.content.iter().filter_map(|uri| key_of(uri)).collect();
+    let is_added = |uri: &String| key_of(uri).is_some_and(|key| present.contains(&key));
+    if !request.uris.iter().all(is_added) {
+        return Err(ApiRefusal::new(StatusCode::CONFLICT, LEFT_OUT));
     }
     Ok(id)
-}
-
-fn keys(uris: &[String]) -> Vec<ItemKey> {
-    uris.iter().filter_map(|uri| key_of(uri)).collect()
-}
-
-fn new_refusal(status: StatusCode, message: &str) -> ApiRefusal {
-    ApiRefusal { status, message: message.to_owned(), errors: Vec::new() }
 }
 
 /// Sets the parameter `done` of `path`, and removes earlier message parameters.

@@ -12,20 +12,18 @@ use axum::{
     routing::{get, post},
 };
 use jiff::Timestamp;
-use minijinja::{Value as PageValue, context, value::Serde};
+use minijinja::{context, value::Serde};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::api_client::{ApiRefusal, call_file, call_of, encode_segment};
+use super::api_client::{ApiRefusal, encode_segment};
 use super::item_summary::{ItemSummary, key_of};
-use super::{FormFields, MemberForm, MemberRequest, PageResult};
+use super::{FormFields, MemberForm, MemberRequest, PageResult, form_refusal, status_of};
 use crate::http::AppState;
 use crate::http::form::see_other;
-use crate::runtime::limits::PAGES_MAX;
 use api::collections::{
     CollectionBody, CollectionChange, CollectionWithItems, CreateCollection, DeleteCollection,
-    ListCollections, ListedCollection, LoadCollection, LoadCollectionZip, RemovedCollectionItem,
-    UpdateCollection,
+    ListCollections, ListedCollection, LoadCollection, LoadCollectionZip, UpdateCollection,
 };
 use api::user::LoadCaller;
 use model::item::{DocumentLayout, has_picture};
@@ -106,11 +104,11 @@ async fn show_list(member: &MemberRequest, again: Option<(&str, &ApiRefusal)>) -
     // The API lists the oldest collection first.
     let rows: Vec<CollectionRow> = all.iter().rev().map(CollectionRow::new).collect();
     let context = context! {
-        rows => PageValue::from(Serde(rows)),
+        rows => Serde(rows),
         name => again.map(|(name, _)| name),
         mistakes => again.map(|(_, refusal)| refusal.sentences()),
     };
-    let status = again.map_or(StatusCode::OK, |(_, refusal)| refusal.status);
+    let status = status_of(again.map(|(_, refusal)| refusal));
     member.page_with(status, "collections.html", context)
 }
 
@@ -124,8 +122,7 @@ async fn create(posted: MemberForm) -> PageResult {
             Ok(see_other(&format!("{page}?done=created")))
         }
         // The form keeps the typed name.
-        Err(refusal) if refusal.is_mistake() => show_list(&posted, Some((name, &refusal))).await,
-        Err(refusal) => Err(refusal.into()),
+        Err(refusal) => show_list(&posted, Some((name, &form_refusal(refusal)?))).await,
     }
 }
 
@@ -140,14 +137,6 @@ struct CollectionCell {
     hit: Option<ItemSummary>,
 }
 
-#[derive(Serialize)]
-struct RemovedItem {
-    key: String,
-    headline: Option<String>,
-    description: Option<String>,
-    at: Timestamp,
-}
-
 /// `GET /collections/{id}`: shows a collection. The owner can change it; other visitors can only read it.
 async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
     show_one(&member, &id, None, None).await
@@ -160,8 +149,7 @@ async fn show_one(
     refusal: Option<&ApiRefusal>,
     typed_name: Option<&str>,
 ) -> PageResult {
-    let page = member.query.integer("page", 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX))?;
-    let page = page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1);
+    let page = member.page_number()?;
     let CollectionWithItems { collection, items } =
         member.ask(&LoadCollection { id: id.to_owned() }).await?;
     let head = &collection.head;
@@ -170,6 +158,7 @@ async fn show_one(
     let (cells, total, hidden) = cells(&collection.content, &items, is_own, page);
     // In the form of the archive, the visitor can choose the agreement that pays.
     let user = member.ask(&LoadCaller {}).await?;
+    let removed = collection.removed_content.unwrap_or_default();
     let here = page_of(id);
     let context = context! {
         here_url => here.clone(),
@@ -182,7 +171,7 @@ async fn show_one(
         created => head.created.to_string(),
         modified => head.modified.map(|time| time.to_string()),
         share_url => format!("{}{here}", member.app.shared.site.url),
-        cells => PageValue::from(Serde(cells)),
+        cells => Serde(cells),
         total => collection.content.len(),
         seen => collection.content.len() - hidden,
         hidden => hidden,
@@ -190,12 +179,12 @@ async fn show_one(
         newer_url => (page > 1).then(|| numbered_page(id, page - 1)),
         older_url => (page * SITE_COLLECTION_ITEMS_PER_PAGE < total)
             .then(|| numbered_page(id, page + 1)),
-        agreements => PageValue::from(Serde(user.agreements)),
-        removed => PageValue::from(Serde(removed_items(collection.removed_content))),
+        agreements => Serde(user.agreements),
+        // The latest first.
+        removed => Serde(removed.into_iter().rev().collect::<Vec<_>>()),
         mistakes => refusal.map(ApiRefusal::sentences),
     };
-    let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
-    member.page_with(status, "collection.html", context)
+    member.page_with(status_of(refusal), "collection.html", context)
 }
 
 /// Returns the path of page `page` of the collection `id`.
@@ -230,20 +219,6 @@ fn cells(
     let first = (page - 1).saturating_mul(SITE_COLLECTION_ITEMS_PER_PAGE);
     let cells = shown.into_iter().skip(first).take(SITE_COLLECTION_ITEMS_PER_PAGE).collect();
     (cells, total, hidden)
-}
-
-/// Lists the items that were removed from the collection, the latest first.
-fn removed_items(removed: Option<Vec<RemovedCollectionItem>>) -> Vec<RemovedItem> {
-    removed.unwrap_or_default().into_iter().rev().filter_map(removed_item).collect()
-}
-
-fn removed_item(item: RemovedCollectionItem) -> Option<RemovedItem> {
-    Some(RemovedItem {
-        key: key_of(&item.uri)?.to_string(),
-        headline: item.headline,
-        description: item.description_text,
-        at: item.timestamp,
-    })
 }
 
 /// `POST /collections/{id}`: saves the name and the visibility.
@@ -283,9 +258,8 @@ async fn remove(Path(id): Path<String>, posted: MemberForm) -> PageResult {
 /// `POST /collections/{id}/zip`: buys and downloads all items that the visitor may download, in order. The page
 /// uses a form, because a link must not buy anything.
 async fn zip(Path(id): Path<String>, posted: MemberForm) -> PageResult {
-    let visitor = Some(&posted.visitor);
     let outcome = match parse_zip(&id, &posted.form) {
-        Ok(request) => call_file(&posted.app, &posted.apis, visitor, &call_of(&request)).await,
+        Ok(request) => posted.load_file(&request).await,
         Err(refusal) => Err(refusal),
     };
     match outcome {

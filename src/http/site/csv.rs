@@ -5,28 +5,12 @@ use crate::http::site::language::PageLanguage;
 /// The byte order mark. Spreadsheets do not recognize UTF-8 without it.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// The separator that spreadsheets of a language expect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CsvDialect {
-    Comma,
-    /// Spreadsheets in languages with a decimal comma expect semicolons.
-    Semicolon,
-}
-
-impl CsvDialect {
-    /// Returns the dialect of spreadsheets in `language`.
-    pub(super) fn for_language(language: PageLanguage) -> Self {
-        match language {
-            PageLanguage::English => Self::Comma,
-            PageLanguage::Swedish => Self::Semicolon,
-        }
-    }
-
-    fn separator(self) -> char {
-        match self {
-            Self::Comma => ',',
-            Self::Semicolon => ';',
-        }
+/// Returns the separator that spreadsheets in `language` expect.
+pub(super) fn separator(language: PageLanguage) -> char {
+    match language {
+        PageLanguage::English => ',',
+        // The decimal separator is a comma.
+        PageLanguage::Swedish => ';',
     }
 }
 
@@ -37,14 +21,14 @@ impl CsvDialect {
 pub(super) fn csv_text(
     columns: &[&str],
     rows: impl Iterator<Item = Vec<String>>,
-    dialect: CsvDialect,
+    separator: char,
 ) -> String {
     let mut text = String::from(BYTE_ORDER_MARK);
     let head: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();
     for row in std::iter::once(head).chain(rows) {
         for (index, value) in row.iter().enumerate() {
             if index > 0 {
-                text.push(dialect.separator());
+                text.push(separator);
             }
             push_cell(&mut text, value);
         }
@@ -55,8 +39,7 @@ pub(super) fn csv_text(
 
 /// Converts the CSV of an API to the format of [`csv_text`]. The API separates cells by commas and has already
 /// escaped formulas.
-pub(super) fn spreadsheet_text(api_csv: &str, dialect: CsvDialect) -> String {
-    let separator = dialect.separator();
+pub(super) fn spreadsheet_text(api_csv: &str, separator: char) -> String {
     let mut text = String::from(BYTE_ORDER_MARK);
     let mut is_quoted = false;
     // Within quotes, commas and line breaks belong to the cell.
@@ -95,33 +78,33 @@ fn push_cell(text: &mut String, value: &str) {
 mod tests {
     use super::*;
 
-    fn check(cells: &[&str], dialect: CsvDialect, expected: &str) {
+    fn check(cells: &[&str], separator: char, expected: &str) {
         let row = cells.iter().map(|cell| (*cell).to_owned()).collect();
-        let text = csv_text(&["a"], std::iter::once(row), dialect);
+        let text = csv_text(&["a"], std::iter::once(row), separator);
         assert_eq!(text, format!("\u{feff}\"a\"\r\n{expected}\r\n"));
     }
 
     #[test]
     fn cells_are_quoted_and_separated_as_the_language_expects() {
-        check(&["1", "a, b; c", ""], CsvDialect::Comma, "\"1\",\"a, b; c\",\"\"");
-        check(&["å", "two\nlines"], CsvDialect::Semicolon, "\"å\";\"two\nlines\"");
-        check(&["say \"cheese\""], CsvDialect::Comma, "\"say \"\"cheese\"\"\"");
-        assert_eq!(CsvDialect::for_language(PageLanguage::Swedish), CsvDialect::Semicolon);
+        check(&["1", "a, b; c", ""], ',', "\"1\",\"a, b; c\",\"\"");
+        check(&["å", "two\nlines"], ';', "\"å\";\"two\nlines\"");
+        check(&["say \"cheese\""], ',', "\"say \"\"cheese\"\"\"");
+        assert_eq!(separator(PageLanguage::Swedish), ';');
     }
 
     #[test]
     fn the_csv_of_an_api_is_separated_as_the_language_expects() {
         let csv = "a,b\r\nx;y,\"1, \"\"2\"\";\n3\"\r\n,7\r\n";
-        assert_eq!(spreadsheet_text(csv, CsvDialect::Comma), format!("\u{feff}{csv}"));
+        assert_eq!(spreadsheet_text(csv, ','), format!("\u{feff}{csv}"));
         let expected = "\u{feff}a;b\r\n\"x;y\";\"1, \"\"2\"\";\n3\"\r\n;7\r\n";
-        assert_eq!(spreadsheet_text(csv, CsvDialect::Semicolon), expected);
+        assert_eq!(spreadsheet_text(csv, ';'), expected);
     }
 
     #[test]
     fn a_cell_is_never_a_formula() {
         for formula in ["=1+1", "+1", "-1", "@a", "\t=1", "=HYPERLINK(\"http://x\")"] {
             let expected = format!("\"'{}\"", formula.replace('"', "\"\""));
-            check(&[formula], CsvDialect::Comma, &expected);
+            check(&[formula], ',', &expected);
         }
     }
 }

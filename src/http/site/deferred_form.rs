@@ -10,7 +10,6 @@ use axum::{
     response::Response,
 };
 use minijinja::{context, value::Serde};
-use serde::Serialize;
 
 use super::{AppState, FormFields, kept_labels, login};
 use crate::http::session;
@@ -31,12 +30,6 @@ pub(crate) struct DeferredForm {
     pub(in crate::http) action: String,
     /// The form's fields, encoded.
     pub(in crate::http) fields: String,
-}
-
-#[derive(Serialize)]
-struct DeferredField {
-    name: String,
-    value: String,
 }
 
 impl DeferredForm {
@@ -72,14 +65,11 @@ impl DeferredForm {
     /// Renders the page that shows the input and submits it for `visitor`.
     pub(in crate::http) fn page(&self, app: &AppState, visitor: &SiteVisitor) -> Result<Response> {
         let form = FormFields::parse(&self.fields)?;
-        let shown = kept_labels::shown(&form);
-        let fields: Vec<DeferredField> =
-            form.0.into_iter().map(|(name, value)| DeferredField { name, value }).collect();
         // The page's head names the visitor who logged in, who may differ from the visitor who filled in the form.
         let context = context! {
             action => self.action.clone(),
-            shown => minijinja::Value::from(Serde(shown)),
-            fields => minijinja::Value::from(Serde(fields)),
+            shown => Serde(kept_labels::shown(&form)),
+            fields => Serde(form.0),
             ..pages::head(app, Some(visitor), "/")
         };
         pages::private_page(app, StatusCode::OK, "kept.html", context, FormTargets::OwnPages)

@@ -1,18 +1,10 @@
 //! The density of the wall, which is the size of its pictures. A cookie stores it as a preference of the browser.
 
-use axum::{
-    Router,
-    extract::Request,
-    http::{HeaderMap, HeaderValue, header},
-    routing::post,
-};
+use axum::http::HeaderMap;
 use serde::Serialize;
 use strum::{EnumString, IntoStaticStr};
 
-use super::{PageResult, language::preference_cookie, login};
-use crate::http::AppState;
-use crate::http::form::{FormFields, form_body, see_other};
-use crate::runtime::error::Error;
+use super::language::{PREFERENCE_S, preference_cookie, set_preference};
 
 /// The cookie that stores a visitor's choice.
 const COOKIE: &str = "wirephoto_density";
@@ -30,10 +22,6 @@ pub(super) enum WallDensity {
 }
 
 impl WallDensity {
-    fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     /// Returns the density for a request: the visitor's choice, or medium.
     pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let chosen = preference_cookie(headers, COOKIE);
@@ -41,34 +29,15 @@ impl WallDensity {
     }
 
     /// Returns the `Set-Cookie` value that stores the choice for a year.
-    fn cookie(self) -> String {
-        let name = self.as_str();
-        format!("{COOKIE}={name}; Path=/; HttpOnly; SameSite=Lax; Max-Age=31536000")
+    pub(super) fn cookie(self) -> String {
+        set_preference(COOKIE, self.into(), PREFERENCE_S)
     }
-}
-
-/// Returns the route that changes the density.
-pub(super) fn routes() -> Router<AppState> {
-    Router::new().route("/density", post(choose))
-}
-
-/// `POST /density`: stores the chosen density in a cookie and redirects back.
-async fn choose(request: Request) -> PageResult {
-    let (_, text) = form_body(request).await?;
-    let form = FormFields::parse(&text)?;
-    let back = form.find("return_to").filter(|path| login::is_local_page(path));
-    let mut response = see_other(back.unwrap_or("/"));
-    // No CSRF token is required: a forged request could change only the size of pictures.
-    let density = form.find("density").and_then(|name| name.parse::<WallDensity>().ok());
-    if let Some(density) = density {
-        let cookie = HeaderValue::from_str(&density.cookie()).map_err(Error::internal)?;
-        response.headers_mut().append(header::SET_COOKIE, cookie);
-    }
-    Ok(response)
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::http::{HeaderValue, header};
+
     use super::*;
 
     #[test]

@@ -7,8 +7,6 @@
 //!
 //! The documentation is in English. The navigation around it is in the visitor's language.
 
-use std::collections::BTreeMap;
-
 use axum::{
     Router,
     extract::Path,
@@ -18,14 +16,14 @@ use axum::{
 use minijinja::{Value as PageValue, context, value::Serde};
 
 use super::{
-    AppState, PageResult, SiteRequest, language,
+    AppState, PageResult, SiteRequest, language, not_found,
     scheme::{self, ColourScheme},
     snippets::{CodeSnippets, SnippetCall, file_name, target},
 };
 use crate::http::cache_policy;
 use crate::http::openapi::{SampleBody, TrialOperation};
 use crate::http::site::pages;
-use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::error::Result;
 
 /// Placeholder for an application key in code samples.
 const KEY: &str = "YOUR_KEY";
@@ -53,7 +51,7 @@ async fn docs(site: SiteRequest, method: Method, headers: HeaderMap) -> PageResu
 async fn try_out(Path(id): Path<String>, site: SiteRequest) -> PageResult {
     let description = &site.app.shared.description;
     let Some(trial) = description.operation(&id) else {
-        return Err(Error::new(ErrorKind::NotFound, "This operation does not exist.").into());
+        return Err(not_found("This operation does not exist."));
     };
     let input = TryOutInput::from_query(trial, &site)?;
     let address = target(&trial.path, &input.path, &input.query);
@@ -67,10 +65,10 @@ async fn try_out(Path(id): Path<String>, site: SiteRequest) -> PageResult {
             // A link can only send a `GET` without credentials.
             open_url => (trial.is_open && trial.method == "GET")
                 .then(|| format!("{}{address}", trial.base)),
-            trial => PageValue::from(Serde(trial)),
+            trial => Serde(trial),
             values => input.values(),
             body => input.body,
-            code => PageValue::from(Serde(code)),
+            code => Serde(code),
         },
     )
 }
@@ -108,14 +106,9 @@ impl TryOutInput {
 
     /// Returns the value of each field by its name in the form, such as `query.q`.
     fn values(&self) -> PageValue {
-        let mut values: BTreeMap<String, String> = BTreeMap::new();
-        for (name, value) in &self.path {
-            values.insert(format!("path.{name}"), value.clone());
-        }
-        for (name, value) in &self.query {
-            values.insert(format!("query.{name}"), value.clone());
-        }
-        PageValue::from(values)
+        let path = self.path.iter().map(|(name, value)| (format!("path.{name}"), value));
+        let query = self.query.iter().map(|(name, value)| (format!("query.{name}"), value));
+        PageValue::from_pairs(path.chain(query))
     }
 }
 

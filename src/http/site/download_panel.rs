@@ -164,10 +164,8 @@ fn order_note(is_ordered: bool) -> &'static str {
 
 /// Returns the time until which downloads are free, if the item was bought.
 fn bought_until(offer: &AgreementOffer) -> Option<String> {
-    match offer.state {
-        OfferState::Bought(until) => Some(until.to_string()),
-        OfferState::Available | OfferState::Order(_) => None,
-    }
+    let OfferState::Bought(until) = offer.state else { return None };
+    Some(until.to_string())
 }
 
 /// Builds the row of an agreement. With `several` agreements, each row shows its own expiry.

@@ -28,6 +28,19 @@ pub(super) const FACET_ORDER: [Facet; 10] = [
 ];
 /// The offered orders, as values of the parameter `sort`.
 const ORDERS: [&str; 3] = ["", "default:asc", "relevance"];
+/// The media types, in the order in which the page lists them.
+const MEDIA_TYPES: [&str; 10] = [
+    "image",
+    "stockfoto",
+    "graphic",
+    "video",
+    "text",
+    "feature",
+    "page",
+    "planning",
+    "calendar",
+    "_all",
+];
 /// The offered minimum sizes: pixels of the longer side.
 const SIZES_PX: [&str; 4] = ["1000", "2000", "4000", "6000"];
 
@@ -215,6 +228,15 @@ pub(super) fn orders(form: &SearchForm) -> Vec<FixedChoice> {
         FixedChoice { value, url: other.url(1), active: form.sort == value }
     });
     orders.collect()
+}
+
+/// Lists the media types that can be searched.
+pub(super) fn media_types(form: &SearchForm) -> Vec<FixedChoice> {
+    let media_types = MEDIA_TYPES.into_iter().map(|value| {
+        let other = SearchForm { media_type: value.to_owned(), page: 1, ..form.clone() };
+        FixedChoice { value, url: other.url(1), active: form.media_type == value }
+    });
+    media_types.collect()
 }
 
 fn fixed(form: &SearchForm, field: FilterField, value: &'static str) -> FixedChoice {

@@ -129,7 +129,8 @@ fn invalid_file() -> Error {
     Error::invalid("body", "file", "format", "file is not a file of this item")
 }
 
-/// Returns whether the item can be downloaded. Texts are generated from the document; other items need a file.
+/// Returns whether the item can be downloaded. Texts are generated from the document; other items need a file. Planned
+/// events and pages cannot be downloaded.
 pub(super) fn has_any(key: &ItemKey, document: &Value) -> bool {
     match key.media_type {
         MediaType::Image | MediaType::Stockfoto => {

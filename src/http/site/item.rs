@@ -15,12 +15,12 @@ use super::{
     back_link::BackLink,
     collections,
     credit::credit_line,
-    download_panel, files,
+    download_panel, files, form_refusal,
     item_rights::{self, ItemRights},
     item_summary::{ItemPicture, ItemSummary, key_of, media_base, own_address, rendition},
     originals::DraggedFile,
     search_form::SearchForm,
-    similar_items,
+    similar_items, status_of,
 };
 use crate::http::AppState;
 use crate::http::form::see_other;
@@ -110,11 +110,10 @@ pub(super) async fn deliver(ItemFromPath(key): ItemFromPath, posted: MemberForm)
     let call = call.query([("channel", channel), ("agr", posted.form.find("agr"))]);
     match posted.call(&call).await {
         Ok(_) => Ok(see_other(&confirmed(&posted, &key, "sent")?)),
-        Err(refusal) if refusal.is_mistake() => {
-            let outcome = FormOutcome { delivery: Some(refusal), ..FormOutcome::default() };
-            show(&posted, &key, &outcome).await
+        Err(refusal) => {
+            let delivery = Some(form_refusal(refusal)?);
+            show(&posted, &key, &FormOutcome { delivery, ..FormOutcome::default() }).await
         }
-        Err(refusal) => Err(refusal.into()),
     }
 }
 
@@ -141,19 +140,6 @@ pub(super) fn download_path(key: &ItemKey) -> MediaPath {
     MediaPath::document(key.clone(), DocumentExtension::Zip)
 }
 
-/// Returns whether items of this type can be downloaded. Planned events and pages cannot.
-fn is_downloadable(key: &ItemKey) -> bool {
-    match key.media_type {
-        MediaType::Image
-        | MediaType::Stockfoto
-        | MediaType::Video
-        | MediaType::Graphic
-        | MediaType::Text
-        | MediaType::Feature => true,
-        MediaType::Page | MediaType::Planning | MediaType::Calendar => false,
-    }
-}
-
 async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageResult {
     let document = match site.get(format!("/media/{key}.json")).await {
         Ok(document) => document,
@@ -167,7 +153,7 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
         Err(refusal) => return Err(refusal.into()),
     };
     // Agreements are looked up only for items that have something to buy.
-    let panel = if is_downloadable(key) && files::has_any(key, &document) {
+    let panel = if files::has_any(key, &document) {
         download_panel::find(site, key, outcome.download.as_ref()).await?
     } else {
         None
@@ -176,7 +162,7 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
     let status = match &outcome.download {
         // Only a download that was refused with 403 leads here. Other errors have their own page.
         Some(_) => StatusCode::FORBIDDEN,
-        None => refusal.map_or(StatusCode::OK, |refusal| refusal.status),
+        None => status_of(refusal),
     };
     let back = BackLink::from_query(site, key)?;
     let rights = files::DownloadRights::new(site.visitor.is_some(), panel.as_ref());
@@ -189,20 +175,21 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
         associations.iter().chain(&same_picture).all(|other| other.key != item.key)
     });
     let page_url = format!("{}/item/{key}", site.app.shared.site.url);
+    let is_dragged = is_bought && has_picture(key.media_type);
+    let dragged = is_dragged.then(|| DraggedFile::original(key));
     let context = context! {
-        dragged => (is_bought && has_picture(key.media_type))
-            .then(|| PageValue::from(Serde(DraggedFile::original(key)))),
+        dragged => Serde(dragged),
         back_url => back.url,
         back_query => back.query,
         item => item_context(key, &document, associations),
-        same_picture => PageValue::from(Serde(same_picture)),
-        similar => PageValue::from(Serde(similar)),
-        rights => PageValue::from(Serde(ItemRights::from_metadata(&metadata))),
+        same_picture => Serde(same_picture),
+        similar => Serde(similar),
+        rights => Serde(ItemRights::from_metadata(&metadata)),
         image_object => open_picture(key, &document)
             .map(|picture| item_rights::image_object(&picture, &page_url, &metadata)),
         page_url => page_url,
-        renditions => PageValue::from(Serde(files::rows(key, &document, rights))),
-        download => panel.map(|panel| PageValue::from(Serde(panel))),
+        renditions => Serde(files::rows(key, &document, rights)),
+        download => Serde(panel),
         delivery_errors => refusal.map(ApiRefusal::sentences),
         ..visitor_context(site).await
     };
@@ -229,8 +216,8 @@ async fn visitor_context(site: &SiteRequest) -> PageValue {
     let channels = sending_channels(site).await;
     let collections = site.ask(&collections::COLLECTION_NAMES).await.unwrap_or_default();
     context! {
-        channels => PageValue::from(Serde(channels)),
-        collections => PageValue::from(Serde(collections)),
+        channels => Serde(channels),
+        collections => Serde(collections),
     }
 }
 
@@ -288,7 +275,7 @@ fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>)
         body => body,
         byline => text(document, "byline"),
         credit => credit_line(document),
-        byline_link => PageValue::from(Serde(byline_link)),
+        byline_link => Serde(byline_link),
         source => text(document, "source"),
         copyright => text(document, "copyrightnotice"),
         copyright_holder => text(document, "copyrightholder"),
@@ -306,7 +293,7 @@ fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>)
         organisations => names(document, "organisation"),
         keywords => linked(key, document, "subject", Facet::SubjectName),
         products => names(document, "product"),
-        event => PageValue::from(Serde(event(document))),
+        event => Serde(event(document)),
         uri => text(document, "uri"),
         id => key.id.to_string(),
         key => key.to_string(),
@@ -314,15 +301,15 @@ fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>)
         is_photograph => is_photograph,
         picture_shape => picture.as_ref().map(ItemPicture::shape),
         srcset => hit.as_ref().map(|hit| hit.srcset.clone()),
-        picture => PageValue::from(Serde(picture.as_ref().and(hit.and_then(|hit| hit.preview)))),
+        picture => Serde(picture.as_ref().and(hit.and_then(|hit| hit.preview))),
         video_url => video_url(document),
         // The studio shows the Preview for cropping.
         crop_url => (is_photograph && picture.is_some()).then(|| format!("/item/{key}/crop")),
         document_url => files::document_base(key, text(document, "uri")),
         metadata_url => format!("{}.json", text(document, "uri")),
-        versions => PageValue::from(Serde(versions(document))),
-        newer => PageValue::from(Serde(newer_url(document))),
-        associations => PageValue::from(Serde(associations)),
+        versions => Serde(versions(document)),
+        newer => Serde(newer_url(document)),
+        associations => Serde(associations),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use minijinja::Value as PageValue;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     SiteRequest,
@@ -109,51 +109,37 @@ fn link(value: &Value) -> Option<String> {
 ///
 /// Browsers do not execute such a block, and content security policies do not apply to it.
 pub(super) fn image_object(picture: &ItemPicture, page: &str, metadata: &Value) -> PageValue {
-    let mut object = Map::new();
-    set(&mut object, "@context", Some(json!("https://schema.org")));
-    set(&mut object, "@type", Some(json!("ImageObject")));
-    set(&mut object, "contentUrl", Some(json!(picture.url)));
-    set(&mut object, "url", Some(json!(page)));
-    set(&mut object, "width", Some(json!(picture.width)));
-    set(&mut object, "height", Some(json!(picture.height)));
-    set(&mut object, "name", words(metadata, "headline"));
-    set(&mut object, "caption", words(metadata, "description"));
-    set(&mut object, "description", words(metadata, "altTextAccessibility"));
-    set(&mut object, "dateCreated", words(metadata, "dateCreated"));
-    set(
-        &mut object,
-        "creditText",
-        words(metadata, "creditLine").or_else(|| words(metadata, "source")),
-    );
-    set(&mut object, "copyrightNotice", words(metadata, "copyrightNotice"));
     let creators = metadata["creatorNames"].as_array().into_iter().flatten();
     let creators: Vec<Value> =
         creators.map(|name| json!({ "@type": "Person", "name": name })).collect();
-    set(&mut object, "creator", (!creators.is_empty()).then(|| Value::from(creators)));
-    set(&mut object, "license", link(&metadata["webstatementRights"]).map(Value::from));
     let mut licensors = metadata["licensors"].as_array().into_iter().flatten();
-    let page = licensors.find_map(|licensor| link(&licensor["licensorUrl"]));
-    set(&mut object, "acquireLicensePage", page.map(Value::from));
-    let source_type = known(metadata, "digitalSourceType").map(source_types::schema_org);
-    set(&mut object, "digitalSourceType", source_type.map(Value::from));
-    // A text must neither end the block nor begin a comment in it.
-    let json = Value::Object(object).to_string().replace('<', "\\u003c");
-    PageValue::from_safe_string(json)
-}
-
-/// Sets the property `name`, if there is a value.
-fn set(object: &mut Map<String, Value>, name: &str, value: Option<Value>) {
-    if let Some(value) = value {
-        object.insert(name.to_owned(), value);
+    let mut object = json!({
+        "@context": "https://schema.org",
+        "@type": "ImageObject",
+        "contentUrl": picture.url,
+        "url": page,
+        "width": picture.width,
+        "height": picture.height,
+        "name": known(metadata, "headline"),
+        "caption": known(metadata, "description"),
+        "description": known(metadata, "altTextAccessibility"),
+        "dateCreated": known(metadata, "dateCreated"),
+        "creditText": known(metadata, "creditLine").or_else(|| known(metadata, "source")),
+        "copyrightNotice": known(metadata, "copyrightNotice"),
+        "creator": (!creators.is_empty()).then_some(creators),
+        "license": link(&metadata["webstatementRights"]),
+        "acquireLicensePage": licensors.find_map(|licensor| link(&licensor["licensorUrl"])),
+        "digitalSourceType": known(metadata, "digitalSourceType").map(source_types::schema_org),
+    });
+    if let Some(properties) = object.as_object_mut() {
+        properties.retain(|_, value| !value.is_null());
     }
+    // A text must neither end the block nor begin a comment in it.
+    PageValue::from_safe_string(object.to_string().replace('<', "\\u003c"))
 }
 
 fn known<'a>(metadata: &'a Value, name: &str) -> Option<&'a str> {
     Some(text(&metadata[name])).filter(|text| !text.is_empty())
-}
-
-fn words(metadata: &Value, name: &str) -> Option<Value> {
-    known(metadata, name).map(Value::from)
 }
 
 #[cfg(test)]

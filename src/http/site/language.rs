@@ -25,6 +25,8 @@ pub(crate) enum PageLanguage {
 
 /// The cookie that stores a visitor's choice.
 const COOKIE: &str = "wirephoto_language";
+/// Seconds for which a visitor's choice is stored: a year.
+pub(super) const PREFERENCE_S: u32 = 31_536_000;
 
 #[derive(RustEmbed)]
 #[folder = "assets/text/sv/"]
@@ -73,13 +75,13 @@ impl PageLanguage {
     /// Returns the language of a request: the visitor's choice, else the browser's most preferred supported
     /// language, else English.
     pub(in crate::http) fn from_headers(headers: &HeaderMap) -> Self {
-        cookie_language(headers).or_else(|| accepted_language(headers)).unwrap_or_default()
+        let chosen = preference_cookie(headers, COOKIE).and_then(|tag| tag.parse().ok());
+        chosen.or_else(|| accepted_language(headers)).unwrap_or_default()
     }
 
     /// Returns the `Set-Cookie` value that stores the choice for a year.
     pub(crate) fn cookie(self) -> String {
-        let tag = self.tag();
-        format!("{COOKIE}={tag}; Path=/; HttpOnly; SameSite=Lax; Max-Age=31536000")
+        set_preference(COOKIE, self.tag(), PREFERENCE_S)
     }
 }
 
@@ -100,8 +102,9 @@ pub(in crate::http) fn current_language() -> PageLanguage {
     CURRENT_LANGUAGE.try_with(|language| *language).unwrap_or_default()
 }
 
-fn cookie_language(headers: &HeaderMap) -> Option<PageLanguage> {
-    preference_cookie(headers, COOKIE)?.parse().ok()
+/// Returns the `Set-Cookie` value that stores a choice of the visitor for `age_s` seconds.
+pub(super) fn set_preference(name: &str, value: &str, age_s: u32) -> String {
+    format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={age_s}")
 }
 
 /// Returns the value of the cookie `name`, which stores a choice of the visitor.

@@ -7,8 +7,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
     response::Response,
 };
-use minijinja::{Value, context, value::Serde};
-use serde::Serialize;
+use minijinja::context;
 
 use crate::access::auth::{Auth, AuthenticatedLogin, LoginOutcome, LoginRequest, RandomSecret};
 use crate::access::oauth::{AuthorizationRequest, OAuthParameters};
@@ -29,7 +28,7 @@ use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{DEVICE_COOKIE_FOR, LOGIN_BYTES_MAX, RETURN_BYTES_MAX};
 use crate::storage::database::{LoginBrowser, LoginOrigin};
-use model::account::{Permission, User};
+use model::account::Permission;
 
 /// Characters of a `User-Agent` that are kept.
 const BROWSER_CHARS_MAX: usize = 200;
@@ -49,25 +48,12 @@ pub(crate) struct LoginNotice<'a> {
     pub(crate) user_name: Option<&'a str>,
     /// True if the name or the password was wrong.
     pub(crate) invalid: bool,
-    /// The client for which the user logs in, if any.
-    pub(crate) purpose: Option<LoginPurpose>,
+    /// The display name of the client for which the user logs in, if any.
+    pub(crate) client_name: Option<String>,
     /// The form that is submitted after the login.
     pub(crate) deferred_form: Option<&'a DeferredForm>,
     /// The name of a message in `base.html` about the previous action.
     pub(crate) done: Option<&'a str>,
-}
-
-/// The client for which a user logs in.
-#[derive(Clone, Debug)]
-pub(crate) struct LoginPurpose {
-    /// Display name of the client.
-    pub(crate) client_name: String,
-}
-
-impl LoginPurpose {
-    pub(crate) fn for_request(request: &AuthorizationRequest) -> Self {
-        Self { client_name: request.client_name.clone() }
-    }
 }
 
 /// Renders the login page. A successful login redirects to `return_to`.
@@ -84,7 +70,7 @@ pub(crate) fn page(
         csrf => session::form_token(&cookie),
         return_to => return_to,
         here => login_url(return_to),
-        client_name => notice.purpose.as_ref().map(|purpose| purpose.client_name.clone()),
+        client_name => notice.client_name.clone(),
         error => notice.error,
         done => notice.done,
         invalid => notice.invalid,
@@ -93,7 +79,7 @@ pub(crate) fn page(
         kept_fields => notice.deferred_form.map(|kept| kept.fields.as_str()),
         kept_token => notice.deferred_form.map(|kept| kept.token(&cookie)),
     };
-    let targets = match notice.purpose {
+    let targets = match notice.client_name {
         Some(_) => FormTargets::OAuthClients,
         None => FormTargets::OwnPages,
     };
@@ -152,17 +138,17 @@ async fn show_page(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result<Res
         // For example after a login in another tab.
         return Ok(see_other(return_to));
     }
-    let purpose = login_purpose(app, return_to).await;
+    let client_name = client_name(app, return_to).await;
     let done = query.as_ref().and_then(|query| query.find("done"));
-    page(app, headers, return_to, &LoginNotice { purpose, done, ..LoginNotice::default() })
+    page(app, headers, return_to, &LoginNotice { client_name, done, ..LoginNotice::default() })
 }
 
-/// Returns the client for which the login is made; `None` if `return_to` is a page of the site.
-async fn login_purpose(app: &AppState, return_to: &str) -> Option<LoginPurpose> {
+/// Returns the name of the client for which the login is made; `None` if `return_to` is a page of the site.
+async fn client_name(app: &AppState, return_to: &str) -> Option<String> {
     let encoded = return_to.strip_prefix("/o/oauth2/auth?")?;
     let parameters = OAuthParameters::parse(encoded).ok()?;
     let authorization = app.shared.access.oauth.request(&parameters).await.ok()?;
-    Some(LoginPurpose::for_request(&authorization))
+    Some(authorization.client_name)
 }
 
 /// `POST /o/login`: logs in with user name and password.
@@ -179,7 +165,7 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
     // A deferred form may have thousands of fields, which must not count towards the login's limit on fields.
     let form = parse(without_deferred_form(&text))?;
     let return_to = form.find("return_to").filter(|path| is_local_page(path)).unwrap_or(HOME);
-    let purpose = login_purpose(app, return_to).await;
+    let client_name = client_name(app, return_to).await;
     let typed = form.find("username").unwrap_or_default();
     let canonical = app.shared.access.auth.canonical_user_name(typed).await;
     // If the database is unavailable, the login below reports it.
@@ -191,7 +177,7 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
             user_name: Some(name),
             // Only wrong credentials mark the fields as invalid; an overload does not.
             invalid: status == StatusCode::FORBIDDEN,
-            purpose: purpose.clone(),
+            client_name: client_name.clone(),
             deferred_form: deferred.as_ref(),
             done: None,
         };
@@ -365,24 +351,6 @@ pub(crate) fn parse(form: &str) -> Result<OAuthParameters> {
         .map_err(|_| Error::new(ErrorKind::InvalidArgument, "The form cannot be read"))
 }
 
-#[derive(Serialize)]
-struct HiddenField<'a> {
-    name: &'static str,
-    value: &'a str,
-}
-
-/// Lists the permissions that a client's scopes grant for `user`, in English.
-fn permissions<'a>(
-    request: &'a AuthorizationRequest,
-    user: &'a User,
-) -> impl Iterator<Item = &'static str> + 'a {
-    let scopes = request.scopes;
-    let enforced = request.scopes_enforced;
-    let opened =
-        Permission::all().filter(move |permission| permission.is_granted(scopes, enforced, user));
-    opened.map(Permission::text)
-}
-
 /// Renders the page that asks a visitor whether a client may act on their behalf. `encoded` holds the
 /// parameters of the authorization request.
 pub(crate) fn consent_page(
@@ -391,21 +359,21 @@ pub(crate) fn consent_page(
     request: &AuthorizationRequest,
     encoded: &str,
 ) -> Result<Response> {
-    let permissions: Vec<&str> = permissions(request, &visitor.account.user).collect();
-    let fields = [HiddenField { name: "request", value: encoded }];
-    let target = redirect_origin(&request.redirect_uri);
+    let user = &visitor.account.user;
+    let granted = Permission::all()
+        .filter(|permission| permission.is_granted(request.scopes, request.scopes_enforced, user));
+    let permissions: Vec<&str> = granted.map(Permission::text).collect();
     let context = context! {
         site_name => app.shared.site.name.clone(),
         action => "/o/consent",
         logout_action => "/o/logout",
         return_to => format!("/o/oauth2/auth?{encoded}"),
         csrf => visitor.form_token(),
-        fields => Value::from(Serde(fields)),
+        request => encoded,
         client_name => request.client_name.clone(),
-        redirect_host => target.clone(),
-        user => Value::from(Serde(visitor.head())),
-        user_name => visitor.account.user.user_name.clone(),
-        display_name => visitor.account.user.display_name(),
+        redirect_host => redirect_origin(&request.redirect_uri),
+        user_name => user.user_name.clone(),
+        display_name => user.display_name(),
         permissions,
     };
     pages::private_page(app, StatusCode::OK, "consent.html", context, FormTargets::OAuthClients)

@@ -26,6 +26,7 @@ mod files;
 mod guide;
 mod highlight;
 mod item;
+mod item_links;
 mod item_rights;
 mod item_summary;
 mod kept_labels;
@@ -54,7 +55,7 @@ pub(crate) mod template_environment;
 mod times;
 pub(crate) mod unsubscribe;
 
-use std::{ops::Deref, sync::Arc};
+use std::{marker::PhantomData, ops::Deref, str::FromStr, sync::Arc};
 
 use axum::{
     Extension, Router,
@@ -65,8 +66,6 @@ use axum::{
     routing::{get, post},
 };
 use minijinja::{Value as PageValue, context, value::merge_maps};
-use serde::Serialize;
-use serde_json::Value;
 
 pub use account::ChannelForm;
 pub(super) use api_client::ApiRouter;
@@ -74,6 +73,7 @@ use api_client::{ApiCall, ApiRefusal};
 pub(super) use deferred_form::DeferredForm;
 pub use deferred_form::without_secrets;
 
+use crate::access::auth::Principal;
 use crate::http::AppState;
 use crate::http::cache_policy::CachePolicy;
 use crate::http::form::{FormFields, form_body, form_body_within, see_other};
@@ -82,9 +82,8 @@ use crate::http::session::SiteVisitor;
 use crate::http::site::pages::error_page;
 use crate::http::site::scheme::ColourScheme;
 use crate::runtime::clock;
-use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::FORM_BYTES_MAX;
-use api::{Answer, Endpoint, NoBody, RequestBody};
+use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::limits::{FORM_BYTES_MAX, PAGES_MAX};
 use density::WallDensity;
 use language::PageLanguage;
 
@@ -121,6 +120,23 @@ impl From<Response> for PageError {
     fn from(response: Response) -> Self {
         Self::Response(Box::new(response))
     }
+}
+
+/// Returns the error of a page whose subject does not exist.
+fn not_found(message: &str) -> PageError {
+    Error::new(ErrorKind::NotFound, message).into()
+}
+
+/// Returns the status of a page: the refusal's if its form was refused, else 200.
+fn status_of(refusal: Option<&ApiRefusal>) -> StatusCode {
+    refusal.map_or(StatusCode::OK, |refusal| refusal.status)
+}
+
+/// Returns the refusal if it is a mistake in the form, which is shown again. Any other refusal becomes the error
+/// of the page.
+fn form_refusal(refusal: ApiRefusal) -> Result<ApiRefusal, PageError> {
+    // Showing the form again would not help against an expired session or an overload.
+    if refusal.is_mistake() { Ok(refusal) } else { Err(refusal.into()) }
 }
 
 /// A request for a page of the site.
@@ -181,8 +197,8 @@ impl SiteRequest {
         let done = self.query.text("done")?;
         let added_to = self.query.text("in")?;
         let head = pages::head(&self.app, self.visitor.as_ref(), &self.reopen_at);
-        let context =
-            merge_maps([context! { done, added_to, path => self.path() }, context, head]);
+        let own = context! { done, added_to, path => self.path() };
+        let context = merge_maps([context, head, own]);
         let mut response = pages::page_for(&self.app, self.visitor.as_ref(), template, context)?;
         // Rendering returns status 200, but a form with mistakes has the status of its refusal.
         *response.status_mut() = status;
@@ -194,66 +210,30 @@ impl SiteRequest {
         self.path_and_query.split('?').next().unwrap_or_default()
     }
 
-    /// Calls an API as the visitor.
-    async fn call(&self, call: &ApiCall) -> Result<Value, ApiRefusal> {
-        api_client::call_json(&self.app, &self.apis, self.visitor.as_ref(), call).await
-    }
-
-    /// Calls an endpoint without a body as the visitor.
-    async fn ask<E: Endpoint<Body = NoBody>>(
-        &self,
-        endpoint: &E,
-    ) -> Result<<E::Answer as Answer>::Content, ApiRefusal> {
-        let call = api_client::call_of(endpoint);
-        let visitor = self.visitor.as_ref();
-        api_client::call_endpoint::<E>(&self.app, &self.apis, visitor, &call).await
-    }
-
-    /// Calls an endpoint with a body as the visitor.
-    async fn send<E: Endpoint>(
-        &self,
-        endpoint: &E,
-        body: &<E::Body as RequestBody>::Content,
-    ) -> Result<<E::Answer as Answer>::Content, ApiRefusal>
-    where
-        <E::Body as RequestBody>::Content: Serialize,
-    {
-        self.send_if_match(endpoint, body, None).await
-    }
-
-    /// Calls an endpoint with a body as the visitor, and with the version that the call is based on, if there is one.
-    async fn send_if_match<E: Endpoint>(
-        &self,
-        endpoint: &E,
-        body: &<E::Body as RequestBody>::Content,
-        tag: Option<&str>,
-    ) -> Result<<E::Answer as Answer>::Content, ApiRefusal>
-    where
-        <E::Body as RequestBody>::Content: Serialize,
-    {
-        let body = serde_json::to_value(body).map_err(Error::internal)?;
-        let call = api_client::call_of(endpoint).json(body).if_match(tag);
-        let visitor = self.visitor.as_ref();
-        api_client::call_endpoint::<E>(&self.app, &self.apis, visitor, &call).await
-    }
-
-    /// Calls an endpoint without a body and without credentials.
-    async fn ask_anonymously<E: Endpoint<Body = NoBody>>(
-        &self,
-        endpoint: &E,
-    ) -> Result<<E::Answer as Answer>::Content, ApiRefusal> {
-        let call = api_client::call_of(endpoint);
-        api_client::call_endpoint::<E>(&self.app, &self.apis, None, &call).await
-    }
-
-    /// Calls `GET` on an API as the visitor.
-    async fn get(&self, target: impl Into<String>) -> Result<Value, ApiRefusal> {
-        self.call(&ApiCall::get(target)).await
-    }
-
     /// Returns the query parameter `name`, trimmed; `None` if it is empty.
     fn parameter(&self, name: &str) -> Result<Option<&str>> {
         Ok(self.query.text(name)?.map(str::trim).filter(|text| !text.is_empty()))
+    }
+
+    /// Returns the number of the page of a list, from 1.
+    fn page_number(&self) -> Result<usize> {
+        let page = self.query.integer("page", 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX))?;
+        Ok(page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1))
+    }
+
+    /// Returns the query parameter `name`, a number of elements; 0 if it is missing.
+    fn count_parameter(&self, name: &str) -> Result<usize> {
+        let count = self.query.integer(name, 0..=i64::from(u32::MAX))?;
+        // The range was checked above, so the conversion cannot fail on targets of at least 32 bits.
+        Ok(count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0))
+    }
+
+    /// Returns the visitor with their rights; `None` if they are anonymous or were deactivated.
+    async fn principal(&self) -> Result<Option<Arc<Principal>>> {
+        match &self.visitor {
+            Some(visitor) => visitor.principal(&self.app).await,
+            None => Ok(None),
+        }
     }
 
     /// Returns the query parameter `name`, trimmed; empty if it is missing.
@@ -288,18 +268,57 @@ impl FromRequestParts<AppState> for MemberRequest {
     }
 }
 
-impl MemberRequest {
-    /// Returns whether the login is too old to create keys, users or channels.
-    fn is_stale(&self) -> bool {
-        // A stolen session must not suffice to create credentials that outlive it (contract login-19).
-        clock::now().duration_since(self.visitor.session.auth_time).as_secs() > FRESH_LOGIN_S
+/// A condition that a visitor must meet before a page or a form is handled.
+trait VisitorCheck {
+    /// The maximum length of a form in bytes.
+    const BYTES_MAX: usize = FORM_BYTES_MAX;
+
+    /// Fails with the response to a visitor who does not meet the condition. `headers` and `form` belong to the request,
+    /// for a login that continues it.
+    fn check(
+        member: &MemberRequest,
+        headers: &HeaderMap,
+        form: Option<&DeferredForm>,
+    ) -> Result<(), PageError>;
+}
+
+/// The condition that every logged-in visitor meets.
+struct AnyMember;
+
+impl VisitorCheck for AnyMember {
+    fn check(_: &MemberRequest, _: &HeaderMap, _: Option<&DeferredForm>) -> Result<(), PageError> {
+        Ok(())
     }
 }
 
-/// A page request of a visitor who logged in recently. Other visitors must enter their password again first.
-struct FreshMember(MemberRequest);
+/// The condition that the visitor logged in recently, for pages that create keys, users or channels. Other visitors
+/// must enter their password again first. A form is preserved, and shown again afterwards.
+struct RecentLogin;
 
-impl Deref for FreshMember {
+impl VisitorCheck for RecentLogin {
+    fn check(
+        member: &MemberRequest,
+        headers: &HeaderMap,
+        form: Option<&DeferredForm>,
+    ) -> Result<(), PageError> {
+        let MemberRequest { site, visitor } = member;
+        // A stolen session must not suffice to create credentials that outlive it (contract login-19).
+        let age_s = clock::now().duration_since(visitor.session.auth_time).as_secs();
+        if age_s <= FRESH_LOGIN_S {
+            return Ok(());
+        }
+        let path = &site.path_and_query;
+        Err(login::reauthentication_page(&site.app, headers, visitor, path, form)?.into())
+    }
+}
+
+/// A page request of a visitor who meets the condition `C`.
+struct Checked<C>(MemberRequest, PhantomData<C>);
+
+/// A page request of a visitor who logged in recently.
+type FreshMember = Checked<RecentLogin>;
+
+impl<C> Deref for Checked<C> {
     type Target = MemberRequest;
 
     fn deref(&self) -> &MemberRequest {
@@ -307,31 +326,23 @@ impl Deref for FreshMember {
     }
 }
 
-impl FromRequestParts<AppState> for FreshMember {
+impl<C: VisitorCheck> FromRequestParts<AppState> for Checked<C> {
     type Rejection = PageError;
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, PageError> {
         let member = MemberRequest::from_request_parts(parts, app).await?;
-        if !member.is_stale() {
-            return Ok(Self(member));
-        }
-        Err(login::reauthentication_page(
-            app,
-            &parts.headers,
-            &member.visitor,
-            &member.path_and_query,
-            None,
-        )?
-        .into())
+        C::check(&member, &parts.headers, None)?;
+        Ok(Self(member, PhantomData))
     }
 }
 
-/// A form that creates keys, users or channels, sent by a visitor who logged in recently.
-///
-/// For other visitors the form is preserved, and shown again after they have entered their password.
-struct FreshMemberForm(MemberForm);
+/// A form sent by a visitor who meets the condition `C`.
+struct CheckedForm<C>(MemberForm, PhantomData<C>);
 
-impl Deref for FreshMemberForm {
+/// A form sent by a visitor who logged in recently.
+type FreshMemberForm = CheckedForm<RecentLogin>;
+
+impl<C> Deref for CheckedForm<C> {
     type Target = MemberForm;
 
     fn deref(&self) -> &MemberForm {
@@ -339,26 +350,12 @@ impl Deref for FreshMemberForm {
     }
 }
 
-impl FromRequest<AppState> for FreshMemberForm {
+impl<C: VisitorCheck> FromRequest<AppState> for CheckedForm<C> {
     type Rejection = PageError;
 
     async fn from_request(request: Request, app: &AppState) -> Result<Self, PageError> {
-        let (posted, ReceivedForm { headers, deferred_form: kept }) =
-            MemberForm::receive(request, app, FORM_BYTES_MAX).await?;
-        if !posted.is_stale() {
-            return Ok(Self(posted));
-        }
-        let path = posted.path();
-        let kept = kept.as_ref();
-        Err(login::reauthentication_page(app, &headers, &posted.visitor, path, kept)?.into())
+        Ok(Self(MemberForm::receive::<C>(request, app).await?, PhantomData))
     }
-}
-
-/// The parts of a received form that a subsequent login needs.
-struct ReceivedForm {
-    headers: HeaderMap,
-    /// The form to preserve; `None` if a different site sent it.
-    deferred_form: Option<DeferredForm>,
 }
 
 /// A form sent by a logged-in visitor, with the CSRF token of the session.
@@ -379,24 +376,23 @@ impl FromRequest<AppState> for MemberForm {
     type Rejection = PageError;
 
     async fn from_request(request: Request, app: &AppState) -> Result<Self, PageError> {
-        Self::receive(request, app, FORM_BYTES_MAX).await.map(|(posted, _)| posted)
+        Self::receive::<AnyMember>(request, app).await
     }
 }
 
 impl MemberForm {
-    /// Receives a form of at most `bytes_max` bytes. Also returns the parts that a subsequent login needs.
-    async fn receive(
+    /// Receives the form of a visitor who meets the condition `C`.
+    async fn receive<C: VisitorCheck>(
         request: Request,
         app: &AppState,
-        bytes_max: usize,
-    ) -> Result<(Self, ReceivedForm), PageError> {
+    ) -> Result<Self, PageError> {
         let (mut parts, body) = request.into_parts();
         let site = SiteRequest::from_request_parts(&mut parts, app).await?;
         // HTTP/2 names the host in `:authority`, HTTP/1.1 in the `Host` header.
         let named = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let host = parts.uri.authority().map(|host| host.as_str()).or(named).map(str::to_owned);
         let (headers, text) =
-            form_body_within(Request::from_parts(parts, body), bytes_max).await?;
+            form_body_within(Request::from_parts(parts, body), C::BYTES_MAX).await?;
         let form = FormFields::parse(&text)?;
         // Behind a proxy the host may be an internal name, so the public URL is accepted as well.
         let own = [host.as_deref().unwrap_or_default(), &app.shared.site.url];
@@ -413,7 +409,8 @@ impl MemberForm {
             return Err(kept.page(app, &visitor)?.into());
         }
         let posted = Self { member: MemberRequest { site, visitor }, form };
-        Ok((posted, ReceivedForm { headers, deferred_form: kept }))
+        C::check(&posted, &headers, kept.as_ref())?;
+        Ok(posted)
     }
 }
 
@@ -509,10 +506,10 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/item/{media_type}/{id}/original", get(originals::show))
         .route("/language", post(choose_language))
         .route("/scheme", post(choose_scheme))
+        .route("/density", post(choose_density))
         .merge(account::routes())
         .merge(collection_items::routes())
         .merge(collections::routes())
-        .merge(density::routes())
         .merge(desk::routes())
         .merge(docs::routes())
         .merge(guide::routes())
@@ -522,32 +519,37 @@ pub(super) fn routes() -> Router<AppState> {
         .merge(studio::routes())
 }
 
-/// `POST /language`: stores the chosen language in a cookie and redirects back.
+/// `POST /language`: stores the chosen language.
 async fn choose_language(request: Request) -> PageResult {
-    let (_, text) = form_body(request).await?;
-    let form = FormFields::parse(&text)?;
-    let language = form.find("language").and_then(|tag| tag.parse().ok());
-    back_with_cookie(&form, language.map(PageLanguage::cookie))
+    store_choice(request, "language", PageLanguage::cookie).await
 }
 
-/// `POST /scheme`: stores the chosen colour scheme in a cookie and redirects back.
+/// `POST /scheme`: stores the chosen colour scheme.
 async fn choose_scheme(request: Request) -> PageResult {
-    let (_, text) = form_body(request).await?;
-    let form = FormFields::parse(&text)?;
-    let scheme = form.find("scheme").and_then(|name| name.parse().ok());
-    back_with_cookie(&form, scheme.map(ColourScheme::cookie))
+    store_choice(request, "scheme", ColourScheme::cookie).await
 }
 
-/// Redirects to the page whose footer contained the form, and sets the cookie that stores the choice.
-fn back_with_cookie(form: &FormFields, cookie: Option<String>) -> PageResult {
+/// `POST /density`: stores the chosen density of the wall.
+async fn choose_density(request: Request) -> PageResult {
+    store_choice(request, "density", WallDensity::cookie).await
+}
+
+/// Stores the choice in the field `name` of a form in its cookie, and redirects to the page that contained the form.
+async fn store_choice<T: FromStr>(
+    request: Request,
+    name: &str,
+    cookie: fn(T) -> String,
+) -> PageResult {
+    let (_, text) = form_body(request).await?;
+    let form = FormFields::parse(&text)?;
     let back = form.find("return_to");
     // The footer is also on the login page, which `is_local_page` excludes because a login must not redirect to
     // itself.
     let back = back.filter(|path| login::is_local_page(path) || login::is_login_page(path));
     let mut response = see_other(back.unwrap_or("/"));
-    // No CSRF token is required: a forged request could change only the language or the colours of the pages.
-    if let Some(cookie) = cookie {
-        let cookie = HeaderValue::from_str(&cookie).map_err(Error::internal)?;
+    // No CSRF token is required: a forged request could change only the look and the language of the pages.
+    if let Some(choice) = form.find(name).and_then(|word| word.parse().ok()) {
+        let cookie = HeaderValue::from_str(&cookie(choice)).map_err(Error::internal)?;
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     Ok(response)

@@ -5,20 +5,21 @@ use std::collections::BTreeMap;
 use axum::{
     Router,
     extract::Path,
-    http::StatusCode,
     routing::{get, post},
 };
-use minijinja::{Value as PageValue, context, value::Serde};
+use minijinja::{context, value::Serde};
 use serde::Serialize;
 
 use super::api_client::{ApiRefusal, encode_segment};
 use super::notification_form::{DryRun, NotificationForm, SCHEDULES};
-use super::{MemberForm, MemberRequest, PageResult, SiteRequest, times};
+use super::{
+    MemberForm, MemberRequest, PageError, PageResult, SiteRequest, form_refusal, not_found,
+    status_of, times,
+};
 use crate::http::AppState;
 use crate::http::form::see_other;
 use crate::runtime::clock;
-use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::PAGES_MAX;
+use crate::runtime::error::Result;
 use api::account::Agreement;
 use api::notifications::{
     ListNotifications, Notification, NotificationMediaType, RemoveNotification,
@@ -123,8 +124,7 @@ struct NotificationRow {
 
 /// `GET /notifications`: lists the notifications, each with the result of a dry run over the last seven days.
 async fn list(member: MemberRequest) -> PageResult {
-    let page = member.query.integer("page", 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX))?;
-    let page = page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1);
+    let page = member.page_number()?;
     let profile = SubscriberProfile::find(&member).await?;
     let saved = member.ask(&NOTIFICATIONS).await?;
     // The API lists the oldest notification first and has no pages.
@@ -135,8 +135,7 @@ async fn list(member: MemberRequest) -> PageResult {
     }
     let has_more = page * SITE_NOTIFICATIONS_PER_PAGE < saved.len();
     let context = context! {
-        rows => PageValue::from(Serde(rows)),
-        total => saved.len(),
+        rows => Serde(rows),
         newer_url => (page > 1).then(|| page_url(page - 1)),
         older_url => has_more.then(|| page_url(page + 1)),
     };
@@ -186,12 +185,6 @@ struct NotificationFormState<'a> {
     dry_run: Option<DryRun>,
 }
 
-#[derive(Serialize)]
-struct LabeledChoice {
-    value: &'static str,
-    words: &'static str,
-}
-
 /// Media types of notifications: the API's value and its label.
 pub(super) const MEDIA_TYPES: [(&str, &str); 9] = [
     ("_all", "All media types"),
@@ -205,18 +198,13 @@ pub(super) const MEDIA_TYPES: [(&str, &str); 9] = [
     ("calendar", "Calendar"),
 ];
 
-fn choices(list: &[(&'static str, &'static str)]) -> PageValue {
-    let choices = list.iter().map(|&(value, words)| LabeledChoice { value, words });
-    PageValue::from(Serde(choices.collect::<Vec<_>>()))
-}
-
 fn show_form(
     member: &MemberRequest,
     profile: &SubscriberProfile,
     fields: &NotificationForm,
     shown: NotificationFormState<'_>,
 ) -> PageResult {
-    let status = shown.refusal.as_ref().map_or(StatusCode::OK, |refusal| refusal.status);
+    let status = status_of(shown.refusal.as_ref());
     // Each error is shown both beside its field and above the form.
     let errors = shown.refusal.iter().flat_map(|refusal| refusal.errors.clone());
     let wrong: BTreeMap<String, String> =
@@ -231,15 +219,15 @@ fn show_form(
     });
     let context = context! {
         id => shown.id,
-        fields => PageValue::from(Serde(fields.clone())),
-        wrong => PageValue::from(Serde(wrong)),
+        fields => Serde(fields.clone()),
+        wrong => Serde(wrong),
         mistakes => mistakes,
-        dry => shown.dry_run.map(|dry| PageValue::from(Serde(dry))),
-        agreements => PageValue::from(Serde(profile.agreements.clone())),
-        products => PageValue::from(Serde(profile.products.clone())),
-        media_types => choices(&MEDIA_TYPES),
+        dry => Serde(shown.dry_run),
+        agreements => Serde(profile.agreements.clone()),
+        products => Serde(profile.products.clone()),
+        media_types => Serde(MEDIA_TYPES),
         unknown_media_type => (!is_known).then_some(fields.media_type.as_str()),
-        schedules => choices(&SCHEDULES),
+        schedules => Serde(SCHEDULES),
         stream_url => stream,
     };
     member.page_with(status, "notification.html", context)
@@ -269,16 +257,9 @@ async fn show_refused_form(
     id: Option<&str>,
     refusal: ApiRefusal,
 ) -> PageResult {
-    if !refusal.is_mistake() {
-        return Err(refusal.into());
-    }
+    let refusal = Some(form_refusal(refusal)?);
     let profile = SubscriberProfile::find(posted).await?;
-    show_form(
-        posted,
-        &profile,
-        fields,
-        NotificationFormState { id, refusal: Some(refusal), dry_run: None },
-    )
+    show_form(posted, &profile, fields, NotificationFormState { id, refusal, dry_run: None })
 }
 
 /// Returns the first day that has not begun yet in the site's time zone.
@@ -302,13 +283,11 @@ async fn show_dry_run(
 }
 
 /// Loads the visitor's notification `id`.
-async fn load(member: &MemberRequest, id: &str) -> Result<Notification, super::PageError> {
+async fn load(member: &MemberRequest, id: &str) -> Result<Notification, PageError> {
     // The API has no call that returns a single notification (contract notifications-2).
     let mut saved = member.ask(&NOTIFICATIONS).await?.into_iter();
-    let Some(found) = saved.find(|notification| notification.id.to_string() == id) else {
-        return Err(Error::new(ErrorKind::NotFound, "This notification does not exist.").into());
-    };
-    Ok(found)
+    let found = saved.find(|notification| notification.id.to_string() == id);
+    found.ok_or_else(|| not_found("This notification does not exist."))
 }
 
 /// `GET /notifications/{id}`: shows the form with the saved fields.
@@ -316,12 +295,8 @@ async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
     let saved = load(&member, &id).await?;
     let profile = SubscriberProfile::find(&member).await?;
     let fields = NotificationForm::of_saved(&saved, &profile.email);
-    show_form(
-        &member,
-        &profile,
-        &fields,
-        NotificationFormState { id: Some(&id), ..NotificationFormState::default() },
-    )
+    let state = NotificationFormState { id: Some(&id), ..NotificationFormState::default() };
+    show_form(&member, &profile, &fields, state)
 }
 
 /// `POST /notifications/{id}`: changes the notification, or runs its dry run.

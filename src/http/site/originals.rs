@@ -5,7 +5,7 @@ use super::{PageResult, SiteRequest, download_panel, item::ItemFromPath};
 use crate::http::media;
 use crate::media::MediaCaller;
 use crate::runtime::clock;
-use crate::runtime::error::{Error, ErrorKind};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use model::account::AgreementId;
 use model::item::has_picture;
 use model::media_url::{MediaPath, RenditionExtension};
@@ -32,26 +32,30 @@ impl DraggedFile {
     }
 }
 
+/// Returns the agreement under which a photograph was bought. Only under this agreement is its download free, so no
+/// other one must be chosen. Fails with `message` if the photograph was not bought.
+pub(super) async fn bought_under(
+    site: &SiteRequest,
+    key: &ItemKey,
+    message: &str,
+) -> Result<AgreementId> {
+    let panel = download_panel::find(site, key, None).await?;
+    let bought = panel.and_then(|panel| panel.bought).map(AgreementId);
+    bought.ok_or_else(|| Error::new(ErrorKind::Forbidden, message))
+}
+
 /// `GET /item/<mediaType>/<id>/original`: returns the original of a photograph that the visitor's organization has
 /// bought. Never buys anything, because other sites could make a browser request this URL.
 pub(super) async fn show(ItemFromPath(key): ItemFromPath, site: SiteRequest) -> PageResult {
-    let principal = match &site.visitor {
-        Some(visitor) => visitor.principal(&site.app).await?,
-        None => None,
-    };
+    let principal = site.principal().await?;
     if !has_picture(key.media_type) {
         return Err(Error::new(ErrorKind::NotFound, "There is no original photo here.").into());
     }
     // For an item that the visitor may not see, this fails with 404, as its page does.
     site.app.shared.media.item(&key, principal.as_deref(), clock::now()).await?;
-    let panel = download_panel::find(&site, &key, None).await?;
-    // The download is free only under this agreement, so no other agreement must be chosen.
-    let Some(agreement) = panel.and_then(|panel| panel.bought) else {
-        let message = "The original can be opened once the photo has been bought.";
-        return Err(Error::new(ErrorKind::Forbidden, message).into());
-    };
-    let caller =
-        MediaCaller { principal: principal.as_deref(), agr: Some(AgreementId(agreement)) };
+    let message = "The original can be opened once the photo has been bought.";
+    let agr = Some(bought_under(&site, &key, message).await?);
+    let caller = MediaCaller { principal: principal.as_deref(), agr };
     let path = MediaPath::rendition(key, RenditionName::NORMAL_HIRES, RenditionExtension::JPEG);
     Ok(media::download(&site.app, &path, caller).await?)
 }

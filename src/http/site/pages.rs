@@ -24,11 +24,13 @@ use model::item::{Asset, DocumentLayout, DocumentRequest};
 pub(crate) fn head(app: &AppState, visitor: Option<&SiteVisitor>, here: &str) -> Value {
     context! {
         site_name => app.shared.site.name.clone(),
-        user => visitor.map(|visitor| Value::from(Serde(visitor.head()))),
+        user => Serde(visitor.map(SiteVisitor::head)),
         logout_action => "/o/logout",
         csrf => visitor.map(SiteVisitor::form_token),
         session_name => visitor.map(SiteVisitor::session_name),
         here => here,
+        // The navigation marks an entry only on pages that set their own path.
+        path => "",
         is_admin => visitor.is_some_and(|visitor| visitor.account.user.access.admin),
         is_provider => visitor.is_some_and(SiteVisitor::is_provider),
         is_operator => visitor.is_some_and(SiteVisitor::has_operator_role),

@@ -94,18 +94,20 @@ fn page_or_error(app: &AppState, page: Result<Response>) -> Response {
 
 /// `GET /o/password`: asks for a user name or an e-mail address.
 pub(crate) async fn forgotten(State(app): State<AppState>, headers: HeaderMap) -> Response {
-    let page = forgotten_page(&app, &headers, StatusCode::OK, context! {});
+    let page = forgotten_page(&app, &headers, None, false);
     page_or_error(&app, page)
 }
 
+/// Renders the page with the error of its form, or with the confirmation that a mail was sent.
 fn forgotten_page(
     app: &AppState,
     headers: &HeaderMap,
-    status: StatusCode,
-    context: Value,
+    error: Option<&str>,
+    is_sent: bool,
 ) -> Result<Response> {
     let sends_mails = app.shared.access.users.sends_mails();
-    let context = context! { sends_mails, ..context };
+    let context = context! { sends_mails, error, is_sent };
+    let status = error.map_or(StatusCode::OK, |_| StatusCode::BAD_REQUEST);
     let here = FORGOTTEN.to_owned();
     FormPage { status, template: "forgotten.html", context, headers, here }.render(app)
 }
@@ -120,17 +122,16 @@ async fn reset_response(app: &AppState, request: Request) -> Result<Response> {
         AnonymousForm::read(app, request).await?;
     // Without a token, a different site could make the browsers of its visitors request mails.
     if !has_valid_token {
-        let context = context! { error => "The form has expired. Try again." };
-        return forgotten_page(app, &headers, StatusCode::BAD_REQUEST, context);
+        return forgotten_page(app, &headers, Some("The form has expired. Try again."), false);
     }
     let name = form.find("name").unwrap_or_default();
     if name.is_empty() {
-        let context = context! { error => "Enter your user name or e-mail address." };
-        return forgotten_page(app, &headers, StatusCode::BAD_REQUEST, context);
+        let error = "Enter your user name or e-mail address.";
+        return forgotten_page(app, &headers, Some(error), false);
     }
     // The response is the same for an unknown name (contract users-15).
     app.shared.access.users.request_reset(name, address, clock::now()).await?;
-    forgotten_page(app, &headers, StatusCode::OK, context! { sent => true })
+    forgotten_page(app, &headers, None, true)
 }
 
 /// `GET /o/password/{token}`: asks for the new password. Opening the link does not use it up, because mail

@@ -3,7 +3,7 @@
 use axum::http::HeaderMap;
 use strum::{EnumString, IntoStaticStr};
 
-use super::language::preference_cookie;
+use super::language::{PREFERENCE_S, preference_cookie, set_preference};
 
 /// A colour scheme of the pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,9 +34,8 @@ impl ColourScheme {
 
     /// Returns the `Set-Cookie` value that stores the choice for a year, or removes the cookie for the default.
     pub(super) fn cookie(self) -> String {
-        let age = if self == Self::System { 0 } else { 31_536_000 };
-        let name = self.as_str();
-        format!("{COOKIE}={name}; Path=/; HttpOnly; SameSite=Lax; Max-Age={age}")
+        let age_s = if self == Self::System { 0 } else { PREFERENCE_S };
+        set_preference(COOKIE, self.as_str(), age_s)
     }
 }
 

@@ -19,7 +19,7 @@ use super::{
     notifications::NOTIFICATIONS,
     query_reading::{QueryNotice, QueryReading},
     search_form::{ResultScope, SearchForm},
-    times,
+    status_of, times,
 };
 use crate::http::form::see_other;
 use crate::http::site::login_url::login_url;
@@ -100,28 +100,6 @@ struct SavedSearch {
     title: String,
     url: String,
 }
-
-/// A link to the same search in a different media type.
-#[derive(Serialize)]
-struct MediaTypeLink {
-    name: &'static str,
-    url: String,
-    active: bool,
-}
-
-/// The media types, in the order in which the page lists them.
-const MEDIA_TYPES: [&str; 10] = [
-    "image",
-    "stockfoto",
-    "graphic",
-    "video",
-    "text",
-    "feature",
-    "page",
-    "planning",
-    "calendar",
-    "_all",
-];
 
 /// A search, with the request that asks for it.
 struct PageSearch<'a> {
@@ -227,14 +205,6 @@ impl PageSearch<'_> {
         hits
     }
 
-    fn media_types(&self) -> Vec<MediaTypeLink> {
-        let links = MEDIA_TYPES.into_iter().map(|name| {
-            let other = SearchForm { media_type: name.to_owned(), page: 1, ..self.form.clone() };
-            MediaTypeLink { name, url: other.url(1), active: name == self.form.media_type }
-        });
-        links.collect()
-    }
-
     /// Returns the template context of the hits, which the full page and the hits alone share.
     fn hits_context(&self, found: &SearchResult, hits: &[ItemSummary]) -> PageValue {
         let form = &self.form;
@@ -245,11 +215,11 @@ impl PageSearch<'_> {
         let has_more = shown_until < total && form.page < PAGES_MAX;
         let pages = usize::try_from(total.div_ceil(page_items)).unwrap_or(usize::MAX);
         context! {
-            wanted => PageValue::from(Serde(form)),
-            hits => PageValue::from(Serde(hits)),
+            wanted => Serde(form),
+            hits => Serde(hits),
             total => total,
             as_pictures => matches!(form.media_type.as_str(), "image" | "stockfoto" | "graphic" | "video"),
-            density => PageValue::from(Serde(self.site.density)),
+            density => Serde(self.site.density),
             previous_url => (form.page > 1).then(|| form.url(form.page - 1)),
             next_url => has_more.then(|| form.url(form.page + 1)),
             page => form.page,
@@ -286,7 +256,6 @@ impl PageSearch<'_> {
             }
             Some(_) | None => Vec::new(),
         };
-        let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
         let (facets, chips) = match refusal {
             // A refused search does not look up any names.
             Some(_) => (Vec::new(), Vec::new()),
@@ -296,30 +265,30 @@ impl PageSearch<'_> {
         let title = form.title(&facets);
         let suggestions = form.suggestions("", &self.tomorrow, false).unwrap_or_default();
         let context = context! {
-            facets => PageValue::from(Serde(facets)),
-            chips => PageValue::from(Serde(chips)),
-            sizes => PageValue::from(Serde(facets::sizes(form))),
-            terms => PageValue::from(Serde(facets::terms(form))),
-            orders => PageValue::from(Serde(facets::orders(form))),
-            media_types => PageValue::from(Serde(self.media_types())),
-            saved => PageValue::from(Serde(self.saved_searches().await)),
-            notice => PageValue::from(Serde(notice)),
+            facets => Serde(facets),
+            chips => Serde(chips),
+            sizes => Serde(facets::sizes(form)),
+            terms => Serde(facets::terms(form)),
+            orders => Serde(facets::orders(form)),
+            media_types => Serde(facets::media_types(form)),
+            saved => Serde(self.saved_searches().await),
+            notice => Serde(notice),
             mistakes => refusal.map(ApiRefusal::sentences),
             is_plain => form.is_plain(),
             may_see_all => self.may_see_all(),
             poll_url => self.poll_url(&hits),
             suggest_url => target(&suggestions),
-            respelling => respelling.map(|other| PageValue::from(Serde(other))),
+            respelling => Serde(respelling),
             // An anonymous search counts without the visitor's agreements.
             is_anonymous => self.is_anonymous(),
-            collections => PageValue::from(Serde(collections)),
+            collections => Serde(collections),
             times_contradict => times::times_contradict(form, clock::now(), &site.app.shared.site.zone),
             email_url => form.notification_url("email", &title),
             stream_url => form.notification_url("stream", &title),
             ..other_searches(form)
         };
         let context = merge_maps([context, self.hits_context(found, &hits)]);
-        site.page_with(status, "search.html", context)
+        site.page_with(status_of(refusal), "search.html", context)
     }
 }
 

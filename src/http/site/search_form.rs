@@ -10,13 +10,13 @@ use serde::Serialize;
 use strum::VariantNames;
 
 use super::{
-    ApiRefusal, SiteRequest,
+    ApiCall, ApiRefusal, SiteRequest,
     facets::{self, FACET_ORDER, FacetList},
 };
 use crate::archive::content::parse_day;
 use crate::http::protocol::respond;
 use crate::runtime::error::Result;
-use crate::runtime::limits::{PAGE_ITEMS, PAGES_MAX};
+use crate::runtime::limits::PAGE_ITEMS;
 use model::MediaType;
 use query::{Facet, FilterField, ItemFilter, narrowed_text};
 
@@ -84,8 +84,6 @@ impl<'a> ResultScope<'a> {
 impl SearchForm {
     /// Reads the parameters of a request.
     pub(super) fn from_query(site: &SiteRequest) -> Result<Self> {
-        let pages = 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX);
-        let page = site.query.integer("page", pages)?;
         let media_type = match site.text_parameter("type")? {
             "" => MediaType::Image.as_str(),
             given => given,
@@ -103,7 +101,7 @@ impl SearchForm {
             all: site.parameter("all")?.is_some(),
             written: site.parameter("written")?.is_some(),
             upcoming: site.parameter("upcoming")?.is_some(),
-            page: page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1),
+            page: site.page_number()?,
         })
     }
 
@@ -148,35 +146,30 @@ impl SearchForm {
 
     /// Returns the URL of page `page` of the search.
     pub(super) fn url(&self, page: usize) -> String {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        for (name, value) in self.pairs() {
-            if !value.is_empty() {
-                query.append_pair(name, &value);
-            }
-        }
-        if page > 1 {
-            query.append_pair("page", &page.to_string());
-        }
-        let query = query.finish();
-        if query.is_empty() { "/".to_owned() } else { format!("/?{query}") }
+        let pairs = self.pairs();
+        let page = (page > 1).then(|| page.to_string());
+        let pairs = pairs.iter().map(|(name, value)| (*name, Some(value.as_str())));
+        ApiCall::get("/").query(pairs.chain([("page", page.as_deref())])).target
     }
 
     /// Returns the URL of the form that creates a notification of type `kind` from the search, with the title
     /// `title`.
     pub(super) fn notification_url(&self, kind: &str, title: &str) -> String {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.append_pair("type", kind).append_pair("mediaType", &self.media_type);
         // A notification has no parameters for filters, so they become part of its query.
         let q = narrowed_text(&self.q, &self.filters);
         let p = self.p.join(",");
         let agr = self.agr.join(",");
-        let texts = [("title", title), ("q", &q), ("p", &p), ("agr", &agr), ("tr", &self.tr)];
-        for (name, value) in texts {
-            if !value.is_empty() {
-                query.append_pair(name, value);
-            }
-        }
-        format!("/notifications/new?{}", query.finish())
+        let pairs = [
+            ("type", kind),
+            ("mediaType", &self.media_type),
+            ("title", title),
+            ("q", &q),
+            ("p", &p),
+            ("agr", &agr),
+            ("tr", &self.tr),
+        ];
+        let pairs = pairs.map(|(name, value)| (name, Some(value)));
+        ApiCall::get("/notifications/new").query(pairs).target
     }
 
     /// Returns whether future events are excluded. In a list of the newest items of all types they would come

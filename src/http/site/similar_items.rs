@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::{SiteRequest, item_summary::ItemSummary};
-use model::item::DocumentLayout;
+use model::item::{DocumentLayout, has_picture};
 use model::{ItemKey, MediaType};
 use query::{phrase, words};
 
@@ -47,7 +47,7 @@ pub(super) async fn find(site: &SiteRequest, key: &ItemKey, document: &Value) ->
 
 /// Lists the items with nearly the same picture as the photograph `key`, the latest first.
 pub(super) async fn find_same_picture(site: &SiteRequest, key: &ItemKey) -> Vec<ItemSummary> {
-    if !is_photograph(key.media_type) {
+    if !has_picture(key.media_type) {
         return Vec::new();
     }
     let item = key.to_string();
@@ -150,20 +150,6 @@ fn is_news(media_type: MediaType) -> bool {
         | MediaType::Text
         | MediaType::Feature => true,
         MediaType::Page | MediaType::Planning | MediaType::Calendar => false,
-    }
-}
-
-/// Returns whether items of this type are single photographs.
-fn is_photograph(media_type: MediaType) -> bool {
-    match media_type {
-        MediaType::Image | MediaType::Stockfoto => true,
-        MediaType::Graphic
-        | MediaType::Video
-        | MediaType::Text
-        | MediaType::Feature
-        | MediaType::Page
-        | MediaType::Planning
-        | MediaType::Calendar => false,
     }
 }
 

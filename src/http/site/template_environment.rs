@@ -4,11 +4,12 @@ use std::{collections::HashMap, sync::Arc};
 
 use jiff::{Timestamp, Zoned, civil::Date, tz::TimeZone};
 use minijinja::{
-    Environment,
+    Environment, UndefinedBehavior,
     value::{Rest, Serde, Value},
 };
 
 use crate::http::site::assets;
+use crate::http::site::item_links::ItemLinks;
 use crate::http::site::language::PageLanguage;
 use crate::http::site::language::fill_placeholders;
 use crate::http::site::picture_sources::picture_sources;
@@ -31,9 +32,14 @@ const SWEDISH_MONTHS: [&str; 12] = [
 /// - `… | sentence`: an API message as a sentence, translated if known; `… | phrase`: the same as a part of a
 ///   sentence;
 /// - `asset(name)`: the URL of a style sheet, a script, a font or the icon;
+/// - `item_links(uri)`: the page and the thumbnail of an item;
 /// - `picture_sources(srcset)`: the formats of a picture besides JPEG: AVIF if `offers_avif`;
 /// - `scheme()`: the colour scheme of the request: `system`, `light` or `dark`;
 /// - `selection_max`: the maximum number of selected items.
+///
+/// A template that prints, iterates over or converts a property that its context lacks is an error. It may test one,
+/// as in `{% if order.reported %}`: API objects leave out properties without a value, and templates look up words in
+/// maps that need not have every key, as in `names[code] or code`. The stricter mode of the library forbids both.
 pub(crate) fn environment(
     language: PageLanguage,
     texts: &Arc<HashMap<String, String>>,
@@ -41,6 +47,7 @@ pub(crate) fn environment(
     offers_avif: bool,
 ) -> Environment<'static> {
     let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
     let translations = Arc::clone(texts);
     environment.add_function("_", move |text: &str, values: Rest<Value>| {
         fill_placeholders(translations.get(text).map_or(text, String::as_str), &values)
@@ -50,22 +57,17 @@ pub(crate) fn environment(
         .add_filter("sentence", move |text: &str| sentence(&messages, without_parameter(text)));
     let phrases = Arc::clone(texts);
     environment.add_filter("phrase", move |text: &str| translate_message(&phrases, text).text);
-    let time_zone = zone.clone();
-    environment.add_filter("when", move |time: &str| {
-        format_time(language, &time_zone, time, TimeDisplay::Time)
-    });
-    let time_zone = zone.clone();
-    environment.add_filter("moment", move |time: &str| {
-        format_time(language, &time_zone, time, TimeDisplay::Moment)
-    });
-    let time_zone = zone.clone();
-    environment.add_filter("day", move |time: &str| {
-        format_time(language, &time_zone, time, TimeDisplay::Day)
-    });
-    let time_zone = zone.clone();
-    environment.add_filter("last_day", move |time: &str| {
-        format_time(language, &time_zone, time, TimeDisplay::LastDay)
-    });
+    let displays = [
+        ("when", TimeDisplay::Time),
+        ("moment", TimeDisplay::Moment),
+        ("day", TimeDisplay::Day),
+        ("last_day", TimeDisplay::LastDay),
+    ];
+    for (name, display) in displays {
+        let zone = zone.clone();
+        environment
+            .add_filter(name, move |time: &str| format_time(language, &zone, time, display));
+    }
     environment.add_filter("date", move |date: &str| format_date(language, date));
     environment.add_global("zone", zone.iana_name().unwrap_or("UTC"));
     environment.add_filter("number", move |number: i64| format_thousands(language, number));
@@ -74,6 +76,7 @@ pub(crate) fn environment(
     environment.add_filter("space", move |size: u64| space_text(language, size));
     // The URL is safe, and escaping would turn its slashes into entities.
     environment.add_function("asset", |name: &str| Value::from_safe_string(assets::address(name)));
+    environment.add_function("item_links", |uri: &str| Value::from(Serde(ItemLinks::new(uri))));
     environment.add_function("picture_sources", move |srcset: &str| {
         Value::from(Serde(picture_sources(srcset, offers_avif)))
     });
@@ -253,31 +256,30 @@ fn format_thousands(language: PageLanguage, number: i64) -> String {
 
 /// Formats the size of a file in kB or MB, rounded up.
 pub(super) fn size_text(language: PageLanguage, bytes: u64) -> String {
-    let point = match language {
-        PageLanguage::English => '.',
-        PageLanguage::Swedish => ',',
-    };
     if bytes < 100_000 {
         // In megabytes with one decimal, a size below 0.1 MB would be too coarse.
         return format!("{} kB", bytes.div_ceil(1000));
     }
-    let tenths = bytes.div_ceil(100_000);
-    format!("{}{point}{} MB", tenths / 10, tenths % 10)
+    format!("{} MB", with_tenth(language, bytes.div_ceil(100_000)))
 }
 
 /// Formats the size of a disk or a cache in MB, GB or TB, rounded down, so that free space is never overstated.
 fn space_text(language: PageLanguage, bytes: u64) -> String {
-    let point = match language {
-        PageLanguage::English => '.',
-        PageLanguage::Swedish => ',',
-    };
     let (unit, name) = match bytes {
         0..1_000_000_000 => (1_000_000, "MB"),
         1_000_000_000..1_000_000_000_000 => (1_000_000_000, "GB"),
         _ => (1_000_000_000_000, "TB"),
     };
-    let tenths = bytes / (unit / 10);
-    format!("{}{point}{} {name}", tenths / 10, tenths % 10)
+    format!("{} {name}", with_tenth(language, bytes / (unit / 10)))
+}
+
+/// Formats a number of tenths with one decimal.
+fn with_tenth(language: PageLanguage, tenths: u64) -> String {
+    let point = match language {
+        PageLanguage::English => '.',
+        PageLanguage::Swedish => ',',
+    };
+    format!("{}{point}{}", tenths / 10, tenths % 10)
 }
 
 #[cfg(test)]

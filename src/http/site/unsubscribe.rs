@@ -3,7 +3,6 @@
 use axum::{
     Router,
     extract::{Path, State},
-    http::StatusCode,
     response::Response,
     routing::get,
 };
@@ -56,7 +55,5 @@ fn invalid_link() -> Error {
 
 fn page(app: &AppState, token: &str, state: &str, title: &str) -> Result<Response> {
     let context = context! { token, state, title, ..head(app, None, "/") };
-    let mut response = page_for(app, None, "unsubscribe.html", context)?;
-    *response.status_mut() = StatusCode::OK;
-    Ok(response)
+    page_for(app, None, "unsubscribe.html", context)
 }

@@ -254,10 +254,8 @@ impl ChannelForm {
     pub fn from_form(form: &FormFields) -> Option<Self> {
         let method = form.text("method").parse().ok()?;
         // The check boxes and the text field together list the formats.
-        let mut formats: Vec<String> = form.all("format").map(str::to_owned).collect();
-        formats.extend(
-            form.find("formats").unwrap_or_default().split_whitespace().map(str::to_owned),
-        );
+        let others = form.find("formats").unwrap_or_default().split_whitespace();
+        let formats = form.all("format").chain(others).map(str::to_owned).collect();
         Some(Self {
             name: form.text("name"),
             method,
@@ -335,13 +333,9 @@ impl ChannelForm {
 
     /// Returns the other formats, one per line.
     pub(super) fn other_formats(&self) -> String {
-        let mut others: Vec<&str> = Vec::new();
-        for own in &self.formats {
-            if FORMATS.iter().all(|(format, _)| *format != own.as_str()) {
-                others.push(own);
-            }
-        }
-        others.join("\n")
+        let others = self.formats.iter().map(String::as_str);
+        let others = others.filter(|own| FORMATS.iter().all(|(format, _)| format != own));
+        others.collect::<Vec<_>>().join("\n")
     }
 }
 

@@ -1,13 +1,13 @@
 //! `/account/channels`: lists, edits and tests the visitor's delivery channels.
 
 use axum::http::StatusCode;
-use minijinja::context;
+use minijinja::{context, value::Serde};
 use serde::Serialize;
 
 use super::channel_form::{ChannelForm, OFFERED_METHODS};
 use super::{
     ApiRefusal, FreshMember, FreshMemberForm, MemberForm, MemberRequest, PageError, PageResult,
-    SiteRequest, api_client, form_errors, form_refusal, not_found, status_of, template_value,
+    SiteRequest, form_errors, form_refusal, not_found, status_of,
 };
 use crate::http::form::see_other;
 use api::deliveries::{
@@ -34,9 +34,9 @@ async fn page(
     tested: Option<TestedChannel>,
 ) -> PageResult {
     let context = context! {
-        channels => template_value(site.ask(&ListChannels {}).await?),
+        channels => Serde(site.ask(&ListChannels {}).await?),
         methods => OFFERED_METHODS.map(ChannelMethod::as_str).to_vec(),
-        tested => template_value(tested),
+        tested => Serde(tested),
     };
     site.page_with(status, "account/channels.html", context)
 }
@@ -70,8 +70,8 @@ fn form(site: &SiteRequest, draft: &ChannelForm, refusal: Option<&ApiRefusal>) -
         method => draft.method.as_str(),
         active => draft.is_active,
         there => draft.replaces_existing,
-        fields => template_value(draft.fields()),
-        ticks => template_value(draft.format_choices()),
+        fields => Serde(draft.fields()),
+        ticks => Serde(draft.format_choices()),
         others => draft.other_formats(),
         mistakes => form_errors(refusal),
     };
@@ -103,35 +103,23 @@ async fn validate(
 ) -> Result<Option<ApiRefusal>, PageError> {
     if draft.name.is_empty() {
         let message = "Enter a name for the channel.";
-        return Ok(Some(name_refusal(StatusCode::BAD_REQUEST, "required", message)));
+        let status = StatusCode::BAD_REQUEST;
+        return Ok(Some(ApiRefusal::of_field(status, "required", "name", message)));
     }
     // `PUT` would replace the existing channel without confirmation.
     if !draft.replaces_existing && find(site, &draft.name).await?.is_some() {
         let message = "You already have a channel with this name.";
-        return Ok(Some(name_refusal(StatusCode::CONFLICT, "channel_exists", message)));
+        let status = StatusCode::CONFLICT;
+        return Ok(Some(ApiRefusal::of_field(status, "channel_exists", "name", message)));
     }
     Ok(None)
-}
-
-/// Creates a refusal of the name. It has the format of the API's refusals, so that the page shows both in the same
-/// way.
-fn name_refusal(status: StatusCode, code: &str, message: &str) -> ApiRefusal {
-    ApiRefusal {
-        status,
-        message: message.to_owned(),
-        errors: vec![api_client::FieldError {
-            error_code: code.to_owned(),
-            path: "name".to_owned(),
-            message: message.to_owned(),
-        }],
-    }
 }
 
 /// `GET /account/channels/remove?name=`: asks for confirmation.
 pub(super) async fn confirm_removal(member: MemberRequest) -> PageResult {
     let name = member.parameter("name")?.unwrap_or_default();
     let channel = find(&member, name).await?.ok_or_else(no_such_channel)?;
-    member.page("account/channel_remove.html", context! { channel => template_value(channel) })
+    member.page("account/channel_remove.html", context! { channel => Serde(channel) })
 }
 
 pub(super) async fn remove(posted: MemberForm) -> PageResult {

@@ -1,14 +1,14 @@
 //! `/account/devices`: lists and removes the phones that receive push notifications. Applications register them.
 
-use minijinja::context;
+use minijinja::{context, value::Serde};
 
-use super::{MemberForm, MemberRequest, PageResult, not_found, template_value};
+use super::{MemberForm, MemberRequest, PageResult, not_found};
 use crate::http::form::see_other;
 use api::user::{ListDevices, RemoveDevice};
 
 pub(super) async fn list(member: MemberRequest) -> PageResult {
     let devices = member.ask(&ListDevices {}).await?;
-    member.page("account/devices.html", context! { devices => template_value(devices) })
+    member.page("account/devices.html", context! { devices => Serde(devices) })
 }
 
 /// `GET /account/devices/remove?token=`: asks for confirmation.
@@ -18,7 +18,7 @@ pub(super) async fn confirm(member: MemberRequest) -> PageResult {
     // The API lists devices, but has no call that returns a single device.
     let device = devices.into_iter().find(|device| device.token == token);
     let device = device.ok_or_else(|| not_found("This device is not registered."))?;
-    member.page("account/device_remove.html", context! { device => template_value(device) })
+    member.page("account/device_remove.html", context! { device => Serde(device) })
 }
 
 pub(super) async fn remove(posted: MemberForm) -> PageResult {

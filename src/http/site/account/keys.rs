@@ -1,11 +1,11 @@
 //! `/account/keys`: lists, creates and revokes API keys for the visitor's programs. A key is shown only once.
 
 use axum::extract::Path;
-use minijinja::context;
+use minijinja::{context, value::Serde};
 
 use super::{
     ApiRefusal, FormFields, FreshMemberForm, MemberForm, MemberRequest, PageResult, SiteRequest,
-    form_errors, form_refusal, not_found, status_of, template_value,
+    form_errors, form_refusal, not_found, status_of,
 };
 use crate::http::form::see_other;
 use api::user::{CreateKey, KeyCreate, ListKeys, RevokeKey};
@@ -18,7 +18,7 @@ async fn page(site: &SiteRequest, typed: Option<(ApiRefusal, &FormFields)>) -> P
     let keys = site.ask(&ListKeys {}).await?;
     let refusal = typed.as_ref().map(|(refusal, _)| refusal);
     let context = context! {
-        keys => template_value(keys),
+        keys => Serde(keys),
         again => typed.as_ref().map(|(_, form)| form.template_value()),
         mistakes => form_errors(refusal),
     };
@@ -35,7 +35,7 @@ pub(super) async fn make(posted: FreshMemberForm) -> PageResult {
         Ok(created) => {
             // A redirect would need the key in its URL, and a reload would show the key again.
             let context = context! {
-                made => template_value(created),
+                made => Serde(created),
                 base => posted.app.shared.site.url.clone(),
             };
             posted.page("account/key.html", context)
@@ -50,7 +50,7 @@ pub(super) async fn confirm(Path(id): Path<String>, member: MemberRequest) -> Pa
     // Ids in the API are numbers, so a path that is not a number matches no key.
     let key = keys.into_iter().find(|key| id.parse::<i64>() == Ok(key.id));
     let key = key.ok_or_else(|| not_found("This key does not exist."))?;
-    member.page("account/key_revoke.html", context! { key => template_value(key) })
+    member.page("account/key_revoke.html", context! { key => Serde(key) })
 }
 
 pub(super) async fn revoke(Path(id): Path<String>, posted: MemberForm) -> PageResult {

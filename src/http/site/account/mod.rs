@@ -14,22 +14,19 @@ mod users;
 
 use axum::{
     Router,
-    http::StatusCode,
     routing::{get, post},
 };
 use minijinja::{Value as PageValue, context, value::Serde};
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 pub use channel_form::ChannelForm;
 pub(super) use channel_form::setting_label;
 
-use super::{ApiCall, ApiRefusal};
 use super::{
-    AppState, FormFields, FreshMember, FreshMemberForm, MemberForm, MemberRequest, PageError,
-    PageResult, SiteRequest, api_client,
+    ApiCall, ApiRefusal, AppState, FormFields, FreshMember, FreshMemberForm, MemberForm,
+    MemberRequest, PageError, PageResult, SiteRequest, form_refusal, not_found, status_of,
 };
-use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::error::Result;
 
 /// The routes of the account pages.
 pub(super) fn routes() -> Router<AppState> {
@@ -57,11 +54,6 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/account/users/{id}/access", post(user_access::change))
 }
 
-/// Converts a value to JSON for a template.
-pub(super) fn template_value<T: Serialize>(value: T) -> PageValue {
-    PageValue::from(Serde(value))
-}
-
 /// Returns the errors of a form that is shown again; empty for a form that was not submitted yet.
 fn form_errors(refusal: Option<&ApiRefusal>) -> PageValue {
     let Some(refusal) = refusal else { return PageValue::from(()) };
@@ -71,19 +63,7 @@ fn form_errors(refusal: Option<&ApiRefusal>) -> PageValue {
         errors => json!(errors),
     };
     let paths: Vec<String> = refusal.errors.iter().map(|wrong| wrong.path.clone()).collect();
-    context! { errors => template_value(errors), paths }
-}
-
-/// Returns the status of the page: the refusal's if its form was refused, else 200.
-fn status_of(refusal: Option<&ApiRefusal>) -> StatusCode {
-    refusal.map_or(StatusCode::OK, |refusal| refusal.status)
-}
-
-/// Returns the refusal if it is a mistake in the form, which is shown again. Any other refusal becomes the error
-/// of the page.
-fn form_refusal(refusal: ApiRefusal) -> Result<ApiRefusal, PageError> {
-    // Showing the form again would not help against an expired session or an overload.
-    if refusal.is_mistake() { Ok(refusal) } else { Err(refusal.into()) }
+    context! { errors => Serde(errors), paths }
 }
 
 /// Returns the answer of an API; `None` if the API refuses this caller.
@@ -94,28 +74,6 @@ fn unless_refused<T>(outcome: Result<T, ApiRefusal>) -> Result<Option<T>, ApiRef
         Err(refusal) if refusal.is_mistake() => Ok(None),
         Err(refusal) => Err(refusal),
     }
-}
-
-/// Links to an item.
-#[derive(Debug, Serialize)]
-pub(super) struct ItemLinks {
-    page: String,
-    /// Only of a photograph: others may have no open thumbnail, and a broken picture is worse than no picture.
-    thumbnail: Option<String>,
-    /// Relative, because the call goes through this server's router, not through a CDN's host.
-    pricelist: String,
-}
-
-/// Returns links to the item with the URI `uri`; `None` if it is not the URI of an item.
-pub(super) fn item_links(uri: &str) -> Option<ItemLinks> {
-    let mut parts = uri.rsplit('/');
-    let id = parts.next()?;
-    let media_type = parts.next()?;
-    Some(ItemLinks {
-        page: format!("/item/{media_type}/{id}"),
-        thumbnail: (media_type == "image").then(|| format!("{uri}_NormalThumbnail.jpg")),
-        pricelist: format!("/media/{media_type}/{id}/pricelist"),
-    })
 }
 
 /// A page of a long list, with the offset and the filter from the query.
@@ -130,9 +88,7 @@ pub(super) struct ListPage<'a> {
 
 impl<'a> ListPage<'a> {
     pub(super) fn from_query(site: &'a SiteRequest, choice: &'a str, size: usize) -> Result<Self> {
-        let start = site.query.integer("start", 0..=i64::from(u32::MAX))?;
-        // The range was checked above, so the conversion cannot fail on targets of at least 32 bits.
-        let start = start.and_then(|start| usize::try_from(start).ok()).unwrap_or(0);
+        let start = site.count_parameter("start")?;
         Ok(Self { path: site.path(), choice: (choice, site.parameter(choice)?), start, size })
     }
 
@@ -162,39 +118,11 @@ impl<'a> ListPage<'a> {
     }
 }
 
-/// Returns the elements of a response, which is an array or an object with the array as its property `name`.
-pub(super) fn elements(mut answer: Value, name: &str) -> Vec<Value> {
-    // Some APIs return a bare array, others wrap it in an object.
-    if answer.is_object() {
-        answer = answer[name].take();
-    }
-    match answer {
-        Value::Array(elements) => elements,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
-            Vec::new()
-        }
-    }
-}
-
-/// Returns the error of a page whose subject does not exist, with the message `what`.
-fn not_found(what: &str) -> PageError {
-    Error::new(ErrorKind::NotFound, what).into()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde_json::Value;
 
-    #[test]
-    fn an_item_has_a_page_and_a_photograph_a_picture() {
-        let found = item_links("https://media.example/media/image/a-b").unwrap();
-        assert_eq!(found.page, "/item/image/a-b");
-        let thumbnail = "https://media.example/media/image/a-b_NormalThumbnail.jpg";
-        assert_eq!(found.thumbnail.as_deref(), Some(thumbnail));
-        assert_eq!(found.pricelist, "/media/image/a-b/pricelist");
-        let found = item_links("https://media.example/media/text/a").unwrap();
-        assert_eq!((found.page.as_str(), found.thumbnail), ("/item/text/a", None));
-    }
+    use super::*;
 
     #[test]
     fn a_part_of_a_list_knows_its_neighbours() {

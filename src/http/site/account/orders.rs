@@ -1,35 +1,19 @@
 //! `/account/orders`: lists purchases, approves or rejects them, and reports their use.
 
 use axum::{extract::Path, http::StatusCode};
-use minijinja::context;
-use serde::Serialize;
-use serde_json::Value;
+use minijinja::{context, value::Serde};
 
 use super::{
-    ApiRefusal, FormFields, ItemLinks, ListPage, MemberForm, MemberRequest, PageError, PageResult,
-    SiteRequest, elements, form_errors, form_refusal, item_links, not_found, status_of,
-    template_value, unless_refused,
+    ApiRefusal, FormFields, ListPage, MemberForm, MemberRequest, PageError, PageResult,
+    SiteRequest, form_errors, form_refusal, not_found, status_of, unless_refused,
 };
 use crate::http::form::see_other;
+use crate::http::site::item_links::ItemLinks;
 use api::orders::{
     ChosenLicense, ListOrders, LoadOrder, ORDERS_SIZE_DEFAULT, Order, OrderUpdate, UpdateOrder,
 };
 use api::organization::LoadOrganization;
 use model::account::{AgreementType, OrderStatus};
-
-/// An order with links to its item.
-#[derive(Serialize)]
-struct LinkedOrder {
-    #[serde(flatten)]
-    order: Order,
-    places: Option<ItemLinks>,
-}
-
-impl LinkedOrder {
-    fn new(order: Order) -> Self {
-        Self { places: item_links(&order.item.uri), order }
-    }
-}
 
 pub(super) async fn list(member: MemberRequest) -> PageResult {
     let list_page = ListPage::from_query(&member, "status", ORDERS_SIZE_DEFAULT)?;
@@ -38,9 +22,8 @@ pub(super) async fn list(member: MemberRequest) -> PageResult {
         ListOrders { size: list_page.size_with_next(), start: list_page.start_u32(), status };
     let mut orders = member.ask(&request).await?.orders;
     let pager = list_page.paginate(&mut orders);
-    let orders: Vec<LinkedOrder> = orders.into_iter().map(LinkedOrder::new).collect();
     let context = context! {
-        orders => template_value(orders),
+        orders => Serde(orders),
         status => <&str>::from(status),
         start => list_page.start,
         pager,
@@ -103,21 +86,19 @@ async fn page(
     id: i64,
     typed: Option<(ApiRefusal, &FormFields)>,
 ) -> PageResult {
-    let order = LinkedOrder::new(load(site, id).await?);
+    let order = load(site, id).await?;
     // A reported order is final, so its page offers no licences. An item has no pricelist if it was removed or no
     // agreement covers it any more.
-    let pricelist = match &order.places {
-        Some(places) if order.order.reported.is_none() => {
-            unless_refused(site.get(places.pricelist.as_str()).await)?
-        }
-        _ => None,
+    let pricelist = match order.reported {
+        Some(_) => None,
+        None => unless_refused(site.get(ItemLinks::new(&order.item.uri).pricelist).await)?,
     };
     let organization = unless_refused(site.ask(&LoadOrganization {}).await)?;
     let refusal = typed.as_ref().map(|(refusal, _)| refusal);
     let context = context! {
-        order => template_value(order),
+        order => Serde(order),
         currency => organization.and_then(|organization| organization.currency),
-        licenses => template_value(Value::Array(elements(pricelist.unwrap_or_default(), "licenses"))),
+        licenses => Serde(pricelist),
         again => typed.as_ref().map(|(_, form)| form.template_value()),
         mistakes => form_errors(refusal),
     };

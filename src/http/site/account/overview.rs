@@ -1,12 +1,12 @@
 //! `/account`: shows the visitor's details, agreements and profile.
 
 use axum::{http::StatusCode, response::Response};
-use minijinja::context;
+use minijinja::{context, value::Serde};
 use serde_json::Value;
 
 use super::{
     ApiRefusal, MemberForm, MemberRequest, PageResult, SiteRequest, form_errors, form_refusal,
-    status_of, template_value, unless_refused,
+    status_of, unless_refused,
 };
 use crate::http::form::see_other;
 use api::organization::LoadOrganization;
@@ -37,10 +37,10 @@ pub(super) async fn save(posted: MemberForm) -> PageResult {
     // Parsed here, because the API would report the error without line and column.
     let outcome = match serde_json::from_str(text) {
         Ok(Value::Object(profile)) => posted.send(&ReplaceProfile {}, &Profile(profile)).await,
-        Ok(_) => Err(invalid_profile("a profile must be an object".to_owned())),
+        Ok(_) => Err(ApiRefusal::new(StatusCode::BAD_REQUEST, "a profile must be an object")),
         Err(error) => {
             position = Some((error.line(), error.column()));
-            Err(invalid_profile(error.to_string()))
+            Err(ApiRefusal::new(StatusCode::BAD_REQUEST, error.to_string()))
         }
     };
     match outcome {
@@ -50,11 +50,6 @@ pub(super) async fn save(posted: MemberForm) -> PageResult {
             page(&posted, &ProfileForm { text: Some(text), refusal, position }).await
         }
     }
-}
-
-/// Refuses a text that is not a profile, with a message for the whole form.
-fn invalid_profile(message: String) -> ApiRefusal {
-    ApiRefusal { status: StatusCode::BAD_REQUEST, message, errors: Vec::new() }
 }
 
 async fn page(site: &SiteRequest, typed: &ProfileForm<'_>) -> Result<Response, super::PageError> {
@@ -69,8 +64,8 @@ async fn page(site: &SiteRequest, typed: &ProfileForm<'_>) -> Result<Response, s
     };
     let refusal = typed.refusal.as_ref();
     let context = context! {
-        person => template_value(user),
-        organization => template_value(organization),
+        person => Serde(user),
+        organization => Serde(organization),
         profile,
         mistakes => form_errors(refusal),
         line => typed.position.map(|(line, _)| line),

@@ -4,10 +4,10 @@ use axum::{
     extract::{FromRequest, Path, Request, State},
     http::{HeaderValue, StatusCode, header},
 };
-use minijinja::context;
+use minijinja::{context, value::Serde};
 use serde::Serialize;
 
-use super::{MemberForm, MemberRequest, PageResult, SiteRequest, template_value};
+use super::{MemberForm, MemberRequest, PageResult, SiteRequest};
 use crate::access::users::{PasswordChange, PasswordOutcome};
 use crate::http::AppState;
 use crate::http::form::see_other;
@@ -30,16 +30,11 @@ struct SessionRow {
 }
 
 pub(super) async fn show(member: MemberRequest) -> PageResult {
-    page(&member, None).await
+    page(&member, StatusCode::OK, None).await
 }
 
-/// The error of the password form.
-struct PasswordFormError<'a> {
-    status: StatusCode,
-    text: &'a str,
-}
-
-async fn page(member: &MemberRequest, mistake: Option<PasswordFormError<'_>>) -> PageResult {
+/// Renders the page, with the error of the password form.
+async fn page(member: &MemberRequest, status: StatusCode, error: Option<&str>) -> PageResult {
     let site: &SiteRequest = member;
     // The API identifies sessions by a hash, so the current session is recognized without sending the cookie's
     // value.
@@ -49,13 +44,12 @@ async fn page(member: &MemberRequest, mistake: Option<PasswordFormError<'_>>) ->
     let sessions: Vec<_> = sessions.collect();
     let applications = site.ask(&ListApplications {}).await?;
     let keys = site.ask(&ListKeys {}).await?;
-    let status = mistake.as_ref().map_or(StatusCode::OK, |mistake| mistake.status);
     let context = context! {
         others => sessions.len() > 1,
-        sessions => template_value(sessions),
-        applications => template_value(applications),
-        keys => template_value(keys),
-        error => mistake.map(|mistake| mistake.text.to_owned()),
+        sessions => Serde(sessions),
+        applications => Serde(applications),
+        keys => Serde(keys),
+        error,
     };
     site.page_with(status, "account/security.html", context)
 }
@@ -72,7 +66,7 @@ pub(super) async fn change(State(app): State<AppState>, request: Request) -> Pag
     let repeated = posted.form.find_untrimmed("repeated").unwrap_or_default();
     // Checked before the current password, so that a typing error does not count as a failed attempt.
     if new != repeated {
-        return page_again(&posted, StatusCode::BAD_REQUEST, PASSWORDS_DIFFER).await;
+        return page(&posted, StatusCode::BAD_REQUEST, Some(PASSWORDS_DIFFER)).await;
     }
     let change = PasswordChange {
         old,
@@ -87,25 +81,21 @@ pub(super) async fn change(State(app): State<AppState>, request: Request) -> Pag
         // All sessions have ended, including this one, so the next page must be the login.
         PasswordOutcome::Done => Ok(see_other(LOGIN_AFTER)),
         PasswordOutcome::Flawed(flaw) => {
-            page_again(&posted, StatusCode::BAD_REQUEST, flaw.text()).await
+            page(&posted, StatusCode::BAD_REQUEST, Some(flaw.text())).await
         }
         // `Gone` belongs to password links and does not occur here.
         PasswordOutcome::Wrong | PasswordOutcome::Gone => {
-            page_again(&posted, StatusCode::FORBIDDEN, "The current password is wrong.").await
+            page(&posted, StatusCode::FORBIDDEN, Some("The current password is wrong.")).await
         }
         PasswordOutcome::Throttled(wait_s) => {
             let text = "Too many failed attempts. Wait before you try again.";
             // 503 with `Retry-After`, as for every throttled login (contract login-21).
-            let mut response = page_again(&posted, StatusCode::SERVICE_UNAVAILABLE, text).await?;
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            let mut response = page(&posted, status, Some(text)).await?;
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait_s));
             Ok(response)
         }
     }
-}
-
-/// Shows the page again with an error of the password form.
-async fn page_again(posted: &MemberForm, status: StatusCode, text: &str) -> PageResult {
-    page(posted, Some(PasswordFormError { status, text })).await
 }
 
 /// `POST /account/security/sessions/{id}/end`: ends a session. The id `others` ends all sessions except the

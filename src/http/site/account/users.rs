@@ -1,12 +1,12 @@
 //! `/account/users`: pages on which administrators manage the users of their organization.
 
 use axum::{extract::Path, http::StatusCode};
-use minijinja::{Value as PageValue, context};
+use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 
 use super::{
     ApiRefusal, FormFields, FreshMember, FreshMemberForm, MemberRequest, PageError, PageResult,
-    SiteRequest, form_errors, form_refusal, status_of, template_value,
+    SiteRequest, form_errors, form_refusal, status_of,
 };
 use crate::http::form::see_other;
 use api::account::{User, UserBase};
@@ -37,7 +37,7 @@ pub(super) async fn list(member: MemberRequest) -> PageResult {
     let pending = member.ask(&ListPendingUsers {}).await?;
     let users: Vec<ListedUser> =
         users.into_iter().map(|user| ListedUser::new(user, &pending)).collect();
-    member.page("account/users.html", context! { users => template_value(users) })
+    member.page("account/users.html", context! { users => Serde(users) })
 }
 
 async fn list_users(site: &SiteRequest) -> Result<Vec<UserBase>, PageError> {
@@ -83,7 +83,7 @@ async fn after_creation(posted: &FreshMemberForm, user: &User) -> PageResult {
 /// Renders the page that shows a password link once.
 pub(super) async fn link_page(site: &SiteRequest, id: i64, link: PasswordLink) -> PageResult {
     let user = site.ask(&LoadOrganizationUser { id }).await?;
-    let context = context! { link => template_value(link), of => template_value(user) };
+    let context = context! { link => Serde(link), of => Serde(user) };
     site.page("account/user_link.html", context)
 }
 
@@ -116,7 +116,7 @@ async fn access(site: &SiteRequest, id: i64) -> Result<PageValue, PageError> {
     let access = explain_forbidden(site, site.ask(&LoadUserAccess { id }).await)?;
     // Administrators cannot deactivate themselves (contract users-18), so the page must not offer it.
     let own = site.visitor.as_ref().map(|visitor| visitor.account.user.id.0);
-    Ok(context! { is_own => own == Some(id), ..template_value(access) })
+    Ok(context! { is_own => own == Some(id), ..Serde(access) })
 }
 
 /// `POST /account/users/{id}`: changes a user.

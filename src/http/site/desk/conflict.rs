@@ -1,12 +1,11 @@
 //! The page that shows conflicting changes of the same fields, and lets the editor who saves last choose.
 
 use axum::http::StatusCode;
-use minijinja::context;
-use serde::Serialize;
+use minijinja::{Value as PageValue, context, value::Serde};
 
 use super::fields::FieldView;
 use super::loaded_item::{self, LoadedItem};
-use super::{EditorForm, PageResult, template_value};
+use super::{EditorForm, PageResult};
 use model::item::MetadataField;
 
 /// A field that both the editor and others changed.
@@ -19,15 +18,6 @@ pub(super) struct FieldConflict {
     pub(super) mine: String,
     /// The text that others saved.
     pub(super) theirs: String,
-}
-
-/// A conflict, for the template.
-#[derive(Serialize)]
-struct ConflictView {
-    name: &'static str,
-    before: String,
-    mine: String,
-    theirs: String,
 }
 
 /// Shows conflicts with the values of both sides. The form also carries the rest of the draft along: its `views`,
@@ -51,18 +41,16 @@ pub(super) async fn show(
         }
         others.push(view);
     }
-    let shown = conflicts.iter().map(|conflict| ConflictView {
-        name: conflict.field.as_str(),
-        before: conflict.before.clone(),
-        mine: conflict.mine.clone(),
-        theirs: conflict.theirs.clone(),
+    let shown = conflicts.iter().map(|conflict| {
+        let FieldConflict { field, before, mine, theirs } = conflict;
+        context! { name => field.as_str(), before, mine, theirs }
     });
     let context = context! {
-        item => template_value(current.head()),
-        summary => template_value(loaded_item::summary(posted, &current.key).await),
-        conflicts => template_value(shown.collect::<Vec<_>>()),
-        kept => template_value(kept),
-        others => template_value(others),
+        item => current.head(),
+        summary => Serde(loaded_item::summary(posted, &current.key).await),
+        conflicts => shown.collect::<PageValue>(),
+        kept => Serde(kept),
+        others => Serde(others),
         tag => current.tag.clone(),
         version => current.version(),
         seen_version,

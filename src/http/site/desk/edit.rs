@@ -3,7 +3,7 @@
 //! beside the editor's values.
 
 use axum::http::StatusCode;
-use minijinja::context;
+use minijinja::{context, value::Serde};
 use serde_json::{Map, Value};
 
 use super::conflict::{self, FieldConflict};
@@ -13,7 +13,7 @@ use super::loaded_item::{
 };
 use super::restoration::Restoration;
 use super::templates;
-use super::{EditorForm, PageResult, SiteRequest, template_value};
+use super::{EditorForm, PageResult, SiteRequest};
 use crate::http::form::{FormFields, see_other};
 use crate::http::site::api_client::ApiRefusal;
 use crate::runtime::clock;
@@ -179,10 +179,10 @@ async fn form(
     let changes = changes(site, &item.key).await?;
     let restoration = Restoration::for_item(item, &changes, clock::now());
     let context = context! {
-        item => template_value(item.head()),
-        restoration => template_value(restoration),
-        summary => template_value(summary(site, &item.key).await),
-        fields => template_value(views),
+        item => item.head(),
+        restoration => Serde(restoration),
+        summary => Serde(summary(site, &item.key).await),
+        fields => Serde(views),
         tag => state.tag.clone(),
         version => state.version.clone(),
         mistakes => state.mistakes.clone(),

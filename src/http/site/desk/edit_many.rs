@@ -3,7 +3,7 @@
 //! and their new values.
 
 use axum::http::StatusCode;
-use minijinja::context;
+use minijinja::{context, value::Serde};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use strum::IntoEnumIterator;
@@ -11,7 +11,7 @@ use strum::IntoEnumIterator;
 use super::fields::{FieldRules, FieldView, attach_errors, fields_of, typed};
 use super::loaded_item::{LoadedItem, change, edit_page, find, return_page};
 use super::templates::{self, ModeView, TypedEdits};
-use super::{EditorForm, PageError, PageResult, SiteRequest, template_value};
+use super::{EditorForm, PageError, PageResult, SiteRequest};
 use crate::http::form::see_other;
 use crate::http::site::api_client::ApiRefusal;
 use model::ItemKey;
@@ -67,23 +67,18 @@ impl ManyItem {
     }
 }
 
-/// The values of one field in all items of a form.
-struct CommonValues {
-    texts: Vec<String>,
-}
-
-impl CommonValues {
-    fn new(field: MetadataField, items: &[LoadedItem], rules: &FieldRules) -> Self {
-        let having = items.iter().filter(|item| field.applies_to(item.key.media_type));
-        Self { texts: having.map(|item| rules.text(field, &item.document)).collect() }
-    }
-
-    /// Shows the values in the form's field.
-    fn describe(&self, view: &mut ModeView) {
-        let first = self.texts.first();
-        view.is_mixed = self.texts.iter().any(|text| Some(text) != first);
-        view.common = first.filter(|text| !view.is_mixed && !text.is_empty()).cloned();
-    }
+/// Shows the values of `field` in all items of a form in the form's field.
+fn describe_values(
+    view: &mut ModeView,
+    field: MetadataField,
+    items: &[LoadedItem],
+    rules: &FieldRules,
+) {
+    let having = items.iter().filter(|item| field.applies_to(item.key.media_type));
+    let texts: Vec<String> = having.map(|item| rules.text(field, &item.document)).collect();
+    let first = texts.first();
+    view.is_mixed = texts.iter().any(|text| Some(text) != first);
+    view.common = first.filter(|text| !view.is_mixed && !text.is_empty()).cloned();
 }
 
 /// `GET /desk/edit?item=…&item=…`: shows the form for several items.
@@ -116,17 +111,17 @@ struct ManyForm {
 async fn page(site: &SiteRequest, mut form: ManyForm, items: &[LoadedItem]) -> PageResult {
     let rules = FieldRules::new(site);
     for (view, field) in form.views.iter_mut().zip(MetadataField::iter()) {
-        CommonValues::new(field, items, &rules).describe(view);
+        describe_values(view, field, items, &rules);
     }
     // A form that is shown for the first time has no mistakes.
     let is_refused = form.status != StatusCode::OK;
     let has_conflicts = form.items.iter().any(|item| !item.conflicts.is_empty());
     let context = context! {
-        items => template_value(form.items),
+        items => Serde(form.items),
         saved => form.saved,
         has_conflicts => has_conflicts,
         is_refused => is_refused,
-        fields => template_value(form.views),
+        fields => Serde(form.views),
         templates => templates::choices(site).await?,
         return_to => return_page(site)?.map(str::to_owned),
     };
@@ -240,7 +235,7 @@ mod tests {
         ];
         let check = |field, common: Option<&str>, is_mixed| {
             let mut view = ModeView::new(field, "", "");
-            CommonValues::new(field, &items, &FieldRules::for_tests()).describe(&mut view);
+            describe_values(&mut view, field, &items, &FieldRules::for_tests());
             assert_eq!((view.common.as_deref(), view.is_mixed), (common, is_mixed), "{field:?}");
         };
         check(MetadataField::Headline, None, true);

@@ -145,14 +145,9 @@ pub(super) fn is_embargoed(end: &str, now: Timestamp) -> bool {
     !end.is_empty() && end.parse::<Timestamp>().ok().is_none_or(|end| end > now)
 }
 
-/// Returns the untrimmed value of a form's field; `None` if the form does not have the field.
-pub(super) fn find_typed<'a>(form: &'a FormFields, name: &str) -> Option<&'a str> {
-    form.find_untrimmed(name)
-}
-
 /// Returns the untrimmed value of a form's field; empty if the form does not have the field.
 pub(super) fn typed<'a>(form: &'a FormFields, name: &str) -> &'a str {
-    find_typed(form, name).unwrap_or_default()
+    form.find_untrimmed(name).unwrap_or_default()
 }
 
 /// Attaches each error of an API to its field; returns the messages of errors that belong to no field.
@@ -181,24 +176,6 @@ fn rule_of(error: &FieldError) -> &str {
 fn field_of_error(error: &FieldError) -> Option<&'static str> {
     let property = error.path.split('.').next().unwrap_or_default();
     property.parse().ok().map(MetadataField::as_str)
-}
-
-/// The edit of one field in a form that applies the same edits to several items.
-pub(super) struct ModeField {
-    pub(super) field: MetadataField,
-    /// A word of [`model::item::FieldEdit::KINDS`]; empty to leave the field unchanged.
-    pub(super) mode: String,
-    pub(super) text: String,
-}
-
-/// Reads the edits of all fields from a form.
-pub(super) fn mode_fields(form: &FormFields) -> Vec<ModeField> {
-    let fields = MetadataField::iter().map(|field| ModeField {
-        field,
-        mode: typed(form, &format!("mode.{}", field.as_str())).to_owned(),
-        text: typed(form, field.as_str()).to_owned(),
-    });
-    fields.collect()
 }
 
 #[cfg(test)]

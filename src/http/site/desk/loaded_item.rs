@@ -3,15 +3,15 @@
 use api::Tagged;
 use api::ingest::{ChangeItem, ItemEdit, ItemPath, ListItemChanges, LoadStoredItem};
 use axum::http::StatusCode;
-use minijinja::Value as PageValue;
-use serde::Serialize;
+use minijinja::{Value as PageValue, context, value::Serde};
 use serde_json::{Map, Value};
 
-use super::{PageError, SiteRequest, template_value};
+use super::{PageError, SiteRequest};
 use crate::http::site::api_client::{ApiCall, ApiRefusal};
 use crate::http::site::item_summary::ItemSummary;
 use crate::http::site::login;
-use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::http::site::not_found;
+use crate::runtime::error::Result;
 use model::ItemKey;
 
 /// Maximum number of changes in the history on a page.
@@ -42,29 +42,16 @@ impl LoadedItem {
     }
 
     /// Returns the details of the item that pages show.
-    pub(super) fn head(&self) -> ItemHead {
-        ItemHead {
-            key: self.key.to_string(),
-            media_type: self.key.media_type.as_str(),
-            headline: self.text("headline").to_owned(),
-            status: self.status().to_owned(),
-            version: self.version().to_owned(),
-            stored: self.text("versionstored").to_owned(),
-            language: self.text("language").to_owned(),
+    pub(super) fn head(&self) -> PageValue {
+        context! {
+            key => self.key.to_string(),
+            headline => self.text("headline"),
+            status => self.status(),
+            version => self.version(),
+            stored => self.text("versionstored"),
+            language => self.text("language"),
         }
     }
-}
-
-/// The details of an edited item that pages show.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct ItemHead {
-    key: String,
-    media_type: &'static str,
-    headline: String,
-    status: String,
-    version: String,
-    stored: String,
-    language: String,
 }
 
 /// Loads the stored document of an item; `None` if the item does not exist.
@@ -81,11 +68,10 @@ pub(super) async fn find(
     }
 }
 
-/// Loads the stored document of an item. Fails with [`ErrorKind::NotFound`] if the item does not exist.
+/// Loads the stored document of an item. Fails with 404 if the item does not exist.
 pub(super) async fn load(site: &SiteRequest, key: &ItemKey) -> Result<LoadedItem, PageError> {
     let missing = "This item does not exist or is no longer available.";
-    let found = find(site, key).await?;
-    found.ok_or_else(|| Error::new(ErrorKind::NotFound, missing).into())
+    find(site, key).await?.ok_or_else(|| not_found(missing))
 }
 
 /// Changes the version `tag` of an item by a merge patch of its document; `*` stands for any version.
@@ -122,7 +108,7 @@ pub(super) async fn changes(
 
 /// Returns the first [`HISTORY_SHOWN`] of `changes`, for the template.
 pub(super) fn latest(changes: &[ItemEdit]) -> PageValue {
-    template_value(changes.iter().take(HISTORY_SHOWN).collect::<Vec<_>>())
+    PageValue::from(Serde(changes.iter().take(HISTORY_SHOWN).collect::<Vec<_>>()))
 }
 
 /// Loads the latest changes of an item, for the template.

@@ -14,21 +14,18 @@ mod selection;
 mod templates;
 mod upload;
 
-use std::ops::Deref;
-
 use axum::{
     Router,
-    extract::{FromRequest, FromRequestParts, Request},
-    http::request::Parts,
+    http::HeaderMap,
     routing::{get, post},
 };
-use minijinja::{Value as PageValue, value::Serde};
-use serde::Serialize;
 
-use super::{MemberForm, MemberRequest, PageError, PageResult, SiteRequest};
+use super::{
+    Checked, CheckedForm, DeferredForm, MemberRequest, PageError, PageResult, SiteRequest,
+    VisitorCheck,
+};
 use crate::http::AppState;
 use crate::http::form::see_other;
-use crate::http::session::SiteVisitor;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::DESK_FORM_BYTES_MAX;
 
@@ -55,57 +52,26 @@ async fn to_uploads(_editor: EditorRequest) -> PageResult {
     Ok(see_other("/desk/upload"))
 }
 
-/// A page request of an editor of the agency. Other visitors get a 403.
-struct EditorRequest(MemberRequest);
+/// The condition that the visitor is an editor of the agency. Other visitors get a 403.
+struct Editor;
 
-impl Deref for EditorRequest {
-    type Target = MemberRequest;
-
-    fn deref(&self) -> &MemberRequest {
-        &self.0
-    }
-}
-
-impl FromRequestParts<AppState> for EditorRequest {
-    type Rejection = PageError;
-
-    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, PageError> {
-        let member = MemberRequest::from_request_parts(parts, app).await?;
-        require_editor(&member.visitor)?;
-        Ok(Self(member))
-    }
-}
-
+/// A page request of an editor of the agency.
+type EditorRequest = Checked<Editor>;
 /// A form sent by an editor of the agency.
-struct EditorForm(MemberForm);
+type EditorForm = CheckedForm<Editor>;
 
-impl Deref for EditorForm {
-    type Target = MemberForm;
+impl VisitorCheck for Editor {
+    const BYTES_MAX: usize = DESK_FORM_BYTES_MAX;
 
-    fn deref(&self) -> &MemberForm {
-        &self.0
+    fn check(
+        member: &MemberRequest,
+        _: &HeaderMap,
+        _: Option<&DeferredForm>,
+    ) -> Result<(), PageError> {
+        if member.visitor.is_provider() {
+            return Ok(());
+        }
+        let message = "Only providers may send, change and withdraw items";
+        Err(Error::forbidden("provider_required", message).into())
     }
-}
-
-impl FromRequest<AppState> for EditorForm {
-    type Rejection = PageError;
-
-    async fn from_request(request: Request, app: &AppState) -> Result<Self, PageError> {
-        let (posted, _) = MemberForm::receive(request, app, DESK_FORM_BYTES_MAX).await?;
-        require_editor(&posted.visitor)?;
-        Ok(Self(posted))
-    }
-}
-
-fn require_editor(visitor: &SiteVisitor) -> Result<()> {
-    if visitor.is_provider() {
-        return Ok(());
-    }
-    let message = "Only providers may send, change and withdraw items";
-    Err(Error::forbidden("provider_required", message))
-}
-
-/// Converts a value for a template.
-fn template_value<T: Serialize>(value: T) -> PageValue {
-    PageValue::from(Serde(value))
 }

@@ -7,16 +7,14 @@ use api::uploads::{
     UploadPublish,
 };
 use axum::http::StatusCode;
-use minijinja::context;
+use minijinja::{context, value::Serde};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use strum::IntoEnumIterator;
 
-use super::fields::{
-    FieldRules, FieldView, attach_errors, fields_of, find_typed, is_embargoed, typed,
-};
+use super::fields::{FieldRules, FieldView, attach_errors, fields_of, is_embargoed, typed};
 use super::templates::{self, FoundTemplate};
-use super::{EditorForm, EditorRequest, PageError, PageResult, SiteRequest, template_value};
+use super::{EditorForm, EditorRequest, PageError, PageResult, SiteRequest};
 use crate::http::form::{FormFields, see_other};
 use crate::http::site::api_client::{ApiCall, ApiRefusal};
 use crate::http::site::item_summary::key_of;
@@ -102,8 +100,8 @@ impl PublishPage {
     async fn show(self, site: &SiteRequest, status: StatusCode) -> PageResult {
         let is_refused = status != StatusCode::OK || !self.refused.is_empty();
         let context = context! {
-            cards => template_value(self.cards),
-            refused => template_value(self.refused),
+            cards => Serde(self.cards),
+            refused => Serde(self.refused),
             published => self.published,
             left_out => self.left_out,
             is_refused => is_refused,
@@ -194,7 +192,7 @@ impl DescribedUpload {
 
     /// Returns the typed text of a field; `None` if the form does not have the field.
     fn typed<'a>(&self, field: MetadataField, form: &'a FormFields) -> Option<&'a str> {
-        find_typed(form, &format!("{}.{}", field.as_str(), self.id))
+        form.find_untrimmed(&format!("{}.{}", field.as_str(), self.id))
     }
 
     /// Returns the embargo that the editor entered, empty if they cleared it; `None` if they did not change the
@@ -202,7 +200,7 @@ impl DescribedUpload {
     fn entered_embargo<'a>(&self, form: &'a FormFields, rules: &FieldRules) -> Option<&'a str> {
         let field = MetadataField::Embargo;
         let typed = self.typed(field, form)?;
-        let base = find_typed(form, &embargo_base_name(&self.id)).map(str::to_owned);
+        let base = form.find_untrimmed(&embargo_base_name(&self.id)).map(str::to_owned);
         let base = base.unwrap_or_else(|| rules.text(field, &self.description.document));
         (field.normalize(typed) != field.normalize(&base)).then_some(typed)
     }
@@ -270,14 +268,16 @@ impl DescribedUpload {
 fn typed_card(id: &str, name: &str, form: &FormFields, rules: &FieldRules) -> Option<UploadCard> {
     let mut fields = Vec::new();
     for field in MetadataField::iter() {
-        let Some(text) = find_typed(form, &format!("{}.{id}", field.as_str())) else { continue };
+        let Some(text) = form.find_untrimmed(&format!("{}.{id}", field.as_str())) else {
+            continue;
+        };
         fields.push(rules.view(field, text.to_owned(), text.to_owned()));
     }
     if fields.is_empty() {
         return None;
     }
     // Only the card of an existing item has this field.
-    let existing = find_typed(form, &format!("existing.{id}"));
+    let existing = form.find_untrimmed(&format!("existing.{id}"));
     Some(UploadCard {
         id: id.to_owned(),
         name: name.to_owned(),
@@ -285,7 +285,7 @@ fn typed_card(id: &str, name: &str, form: &FormFields, rules: &FieldRules) -> Op
         exists: existing.is_some(),
         existing: existing.unwrap_or_default().to_owned(),
         kept_embargo: None,
-        embargo_base: find_typed(form, &embargo_base_name(id)).map(str::to_owned),
+        embargo_base: form.find_untrimmed(&embargo_base_name(id)).map(str::to_owned),
         preview: None,
         pixels: None,
         warnings: Vec::new(),
@@ -311,45 +311,36 @@ pub(super) async fn choose(posted: EditorForm) -> PageResult {
 /// `GET /desk/publish?upload=…`: shows the form for several uploads.
 pub(super) async fn show(editor: EditorRequest) -> PageResult {
     let (ids, beyond) = parse_ids(editor.query.all("upload")?);
-    let more = editor.query.integer("more", 0..=i64::from(u32::MAX))?;
-    let left_out = beyond + more.and_then(|more| usize::try_from(more).ok()).unwrap_or(0);
+    let left_out = beyond + editor.count_parameter("more")?;
     if ids.is_empty() {
         return Ok(see_other("/desk/upload"));
     }
     let rules = FieldRules::new(&editor);
-    let names = file_names(&editor).await?;
+    let uploads = editor.ask(&ListUploads {}).await?;
     let mut page = PublishPage { left_out, ..PublishPage::default() };
     for id in &ids {
         match describe(&editor, id).await? {
             Ok(upload) => {
                 let views = rules.views(upload.description.media_type, &upload.shown_document());
-                page.cards.push(upload.card(&names.name(id), "refuse", views));
+                page.cards.push(upload.card(&file_name(&uploads, id), "refuse", views));
             }
-            Err(refusal) => page.refuse(names.name(id), &refusal),
+            Err(refusal) => page.refuse(file_name(&uploads, id), &refusal),
         }
     }
     page.show(&editor, StatusCode::OK).await
 }
 
-/// The editor's uploads, in which file names are looked up.
-struct FileNames(Vec<Upload>);
-
-impl FileNames {
-    fn name(&self, id: &str) -> String {
-        let found = self.0.iter().find(|upload| upload.id.to_string() == id);
-        found.map(|upload| upload.file_name.clone()).unwrap_or_default()
-    }
-}
-
-async fn file_names(site: &SiteRequest) -> Result<FileNames, ApiRefusal> {
-    Ok(FileNames(site.ask(&ListUploads {}).await?))
+/// Finds the file name of the upload `id`; empty if the upload has been deleted.
+fn file_name(uploads: &[Upload], id: &str) -> String {
+    let found = uploads.iter().find(|upload| upload.id.to_string() == id);
+    found.map(|upload| upload.file_name.clone()).unwrap_or_default()
 }
 
 /// `POST /desk/publish`: publishes the uploads of the form, or applies a template to their fields.
 pub(super) async fn publish(posted: EditorForm) -> PageResult {
     let (ids, left_out) = parse_ids(posted.form.all("upload"));
     let rules = FieldRules::new(&posted);
-    let names = file_names(&posted).await?;
+    let uploads = posted.ask(&ListUploads {}).await?;
     let template = match posted.form.find("apply") {
         Some(_) => Some(templates::find_posted(&posted).await?),
         None => None,
@@ -359,21 +350,21 @@ pub(super) async fn publish(posted: EditorForm) -> PageResult {
         let upload = match describe(&posted, id).await? {
             Ok(upload) => upload,
             Err(refusal) => {
-                let typed = typed_card(id, &names.name(id), &posted.form, &rules);
+                let typed = typed_card(id, &file_name(&uploads, id), &posted.form, &rules);
                 match typed.filter(|_| refusal.status != StatusCode::NOT_FOUND) {
                     Some(mut card) => {
                         apply(template.as_ref().and_then(Option::as_ref), &mut card.fields);
                         card.errors = refusal.sentences();
                         page.cards.push(card);
                     }
-                    None => page.refuse(names.name(id), &refusal),
+                    None => page.refuse(file_name(&uploads, id), &refusal),
                 }
                 continue;
             }
         };
         let existing = typed(&posted.form, &format!("existing.{id}"));
         let views = upload.typed_views(&posted.form, &rules);
-        let mut card = upload.card(&names.name(id), existing, views);
+        let mut card = upload.card(&file_name(&uploads, id), existing, views);
         match &template {
             Some(template) => {
                 apply(template.as_ref(), &mut card.fields);

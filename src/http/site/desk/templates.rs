@@ -7,12 +7,12 @@ use api::uploads::{
     MetadataTemplateSent, RemoveTemplate, UpdateTemplate,
 };
 use axum::{extract::Path, http::StatusCode};
-use minijinja::{Value as PageValue, context};
+use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use strum::IntoEnumIterator;
 
-use super::fields::{FieldRules, ModeField, mode_fields};
-use super::{EditorForm, EditorRequest, PageError, PageResult, SiteRequest, template_value};
+use super::fields::{FieldRules, typed};
+use super::{EditorForm, EditorRequest, PageError, PageResult, SiteRequest};
 use crate::http::form::see_other;
 use crate::http::site::api_client::ApiRefusal;
 use model::item::{FieldEdit, FieldForm, MetadataEdits, MetadataField};
@@ -36,7 +36,7 @@ fn parse_id(id: &str) -> Result<i64, ApiRefusal> {
 
 /// Lists the templates that a form offers.
 pub(super) async fn choices(site: &SiteRequest) -> Result<PageValue, ApiRefusal> {
-    Ok(template_value(site.ask(&ListTemplates {}).await?))
+    Ok(PageValue::from(Serde(site.ask(&ListTemplates {}).await?)))
 }
 
 /// Loads the template that a form names; `None` if it does not name one.
@@ -90,9 +90,12 @@ pub(super) struct TypedEdits {
 pub(super) fn read_edits(posted: &EditorForm, rules: &FieldRules) -> TypedEdits {
     let mut views = Vec::new();
     let mut edits = Vec::new();
-    for ModeField { field, mode, text } in mode_fields(&posted.form) {
-        let mut view = ModeView::new(field, &mode, &text);
-        let edit = FieldEdit::from_kind(&mode, rules.stored_text(field, &text));
+    for field in MetadataField::iter() {
+        // A word of `FieldEdit::KINDS`; empty to leave the field unchanged.
+        let mode = typed(&posted.form, &format!("mode.{}", field.as_str()));
+        let text = typed(&posted.form, field.as_str());
+        let mut view = ModeView::new(field, mode, text);
+        let edit = FieldEdit::from_kind(mode, rules.stored_text(field, text));
         view.is_wrong = match &edit {
             Some(FieldEdit::Clear) => false,
             // An empty value is more likely a mistake than intended, and the kind `Clear` exists for clearing.
@@ -158,7 +161,7 @@ impl TemplateForm {
             is_shared => self.is_shared || !has_organization,
             has_organization => has_organization,
             tag => self.tag,
-            fields => template_value(self.views),
+            fields => Serde(self.views),
             mistakes => self.mistakes,
         };
         site.page_with(self.status, "desk/template.html", context)

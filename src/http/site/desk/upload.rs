@@ -2,57 +2,29 @@
 //! until they are published.
 
 use api::Endpoint;
-use api::uploads::{DiscardUpload, ListUploads, PreviewUpload, Upload};
+use api::uploads::{DiscardUpload, ListUploads, PreviewUpload};
 use axum::extract::Path;
-use jiff::Timestamp;
-use minijinja::context;
-use serde::Serialize;
-use uuid::Uuid;
+use minijinja::{context, value::Serde};
 
-use super::{EditorForm, EditorRequest, PageResult, template_value};
+use super::{EditorForm, EditorRequest, PageResult};
 use crate::http::form::see_other;
-use crate::http::site::api_client::{call_file, call_of};
 use crate::runtime::limits::{SITE_PUBLISH_ITEMS_MAX, UPLOAD_REQUESTS_PER_USER_MAX};
 use model::ItemKey;
 
 /// The extensions of files that can be uploaded, for the browser's file dialogue.
 const ACCEPTED: &str = ".jpg,.jpeg,.pdf,.eps,.mp4";
 
-/// An upload in the list.
-#[derive(Serialize)]
-struct UploadRow {
-    id: Uuid,
-    name: String,
-    fingerprint: String,
-    length: u64,
-    received: u64,
-    is_complete: bool,
-    expires: Timestamp,
-}
-
-impl UploadRow {
-    fn new(upload: Upload) -> Self {
-        Self {
-            id: upload.id,
-            name: upload.file_name,
-            fingerprint: upload.fingerprint.unwrap_or_default(),
-            length: upload.length,
-            received: upload.received,
-            is_complete: upload.length == upload.received,
-            expires: upload.expires,
-        }
-    }
-}
-
 /// `GET /desk/upload`: shows the area for dropping files, and the editor's uploads.
 pub(super) async fn show(editor: EditorRequest) -> PageResult {
-    let rows = editor.ask(&ListUploads {}).await?.into_iter().map(UploadRow::new);
+    let rows = editor.ask(&ListUploads {}).await?;
+    let has_complete = rows.iter().any(|upload| upload.length == upload.received);
     // The URL contains the keys of items that were just published.
     let published = editor.query.all("published")?.into_iter();
     let published =
         published.filter_map(|key| ItemKey::parse(key).ok()).map(|key| key.to_string());
     let context = context! {
-        rows => template_value(rows.collect::<Vec<_>>()),
+        rows => Serde(rows),
+        has_complete,
         published => published.take(SITE_PUBLISH_ITEMS_MAX).collect::<Vec<_>>(),
         endpoint => ListUploads::PATH,
         accepted => ACCEPTED,
@@ -65,9 +37,7 @@ pub(super) async fn show(editor: EditorRequest) -> PageResult {
 
 /// `GET /desk/uploads/{id}/preview`: returns the picture of an upload, for the form that describes it.
 pub(super) async fn preview(Path(id): Path<String>, editor: EditorRequest) -> PageResult {
-    let call = call_of(&PreviewUpload { id });
-    let visitor = Some(&editor.visitor);
-    Ok(call_file(&editor.app, &editor.apis, visitor, &call).await?)
+    Ok(editor.load_file(&PreviewUpload { id }).await?)
 }
 
 /// `POST /desk/uploads/{id}/discard`: removes an upload.

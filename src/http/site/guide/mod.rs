@@ -22,9 +22,10 @@ use axum::{
 use minijinja::{Value as PageValue, context, value::Serde};
 use rust_embed::RustEmbed;
 
-use super::{AppState, PageResult, SiteRequest, assets};
+use super::{AppState, PageResult, SiteRequest, assets, not_found};
 use crate::http::cache_policy::CachePolicy;
-use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::GUIDE_QUERY_CHARS_MAX;
 use links::DocumentLinks;
 use render::RenderedDocument;
 use search::{DocumentIndex, QueryOutcome};
@@ -49,33 +50,21 @@ pub(super) fn routes() -> Router<AppState> {
 /// `GET /docs/guide`: shows the index, or with `q` the results of a search.
 async fn index(site: SiteRequest) -> PageResult {
     let guide = RenderedGuide::get().await?;
-    match site.query.field("q")? {
-        None => guide.page(&site, ""),
-        Some(query) => {
-            let answer = guide.index.search(query);
-            let status = match answer {
-                // The page explains the limit. The status tells programs that no search was made.
-                QueryOutcome::TooLong => StatusCode::BAD_REQUEST,
-                QueryOutcome::NoWords | QueryOutcome::Hits(_) => StatusCode::OK,
-            };
-            let (problem, hits) = match answer {
-                QueryOutcome::TooLong => (Some("long"), Vec::new()),
-                QueryOutcome::NoWords => (Some("empty"), Vec::new()),
-                QueryOutcome::Hits(hits) => (None, hits),
-            };
-            site.page_with(
-                status,
-                "guide_search.html",
-                context! {
-                    groups => &guide.groups,
-                    query => search::shortened(query),
-                    problem,
-                    chars_max => crate::runtime::limits::GUIDE_QUERY_CHARS_MAX,
-                    hits => PageValue::from(Serde(hits)),
-                },
-            )
-        }
-    }
+    let Some(query) = site.query.field("q")? else { return guide.page(&site, "") };
+    let (status, problem, hits) = match guide.index.search(query) {
+        // The page explains the limit. The status tells programs that no search was made.
+        QueryOutcome::TooLong => (StatusCode::BAD_REQUEST, Some("long"), Vec::new()),
+        QueryOutcome::NoWords => (StatusCode::OK, Some("empty"), Vec::new()),
+        QueryOutcome::Hits(hits) => (StatusCode::OK, None, hits),
+    };
+    let context = context! {
+        groups => &guide.groups,
+        query => search::shortened(query),
+        problem,
+        chars_max => GUIDE_QUERY_CHARS_MAX,
+        hits => Serde(hits),
+    };
+    site.page_with(status, "guide_search.html", context)
 }
 
 /// `GET /docs/guide/…`: shows a page, or returns a picture of a page.
@@ -88,13 +77,8 @@ async fn open(
     if path.starts_with("images/")
         && let Some(file) = EmbeddedDocs::get(&path)
     {
-        return Ok(assets::send(
-            &method,
-            &headers,
-            &path,
-            // The URL of a picture has no fingerprint, so browsers may cache the picture only briefly.
-            assets::AssetFile { file, policy: CachePolicy::PublicMinutes },
-        ));
+        // The URL of a picture has no fingerprint, so browsers may cache the picture only briefly.
+        return Ok(assets::send(&method, &headers, &path, file, CachePolicy::PublicMinutes));
     }
     RenderedGuide::get().await?.page(&site, &path)
 }
@@ -164,8 +148,7 @@ impl RenderedGuide {
     /// Renders the page at `path`.
     fn page(&self, site: &SiteRequest, path: &str) -> PageResult {
         let Some(page) = self.pages.get(path) else {
-            let message = "There is no such page in the documentation.";
-            return Err(Error::new(ErrorKind::NotFound, message).into());
+            return Err(not_found("There is no such page in the documentation."));
         };
         site.page(
             "guide.html",

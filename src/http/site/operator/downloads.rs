@@ -18,9 +18,8 @@ use strum::VariantNames;
 
 use super::OperatorRequest;
 use super::chart::{DayChart, share};
-use crate::http::site::account::{ItemLinks, item_links, template_value};
-use crate::http::site::csv::{CsvDialect, spreadsheet_text};
-use crate::http::site::{ApiCall, ApiRefusal, PageResult, SiteRequest, api_client, language};
+use crate::http::site::csv::{separator, spreadsheet_text};
+use crate::http::site::{ApiCall, ApiRefusal, PageResult, SiteRequest, form_refusal, language};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::STATISTICS_DAYS_MAX;
@@ -121,7 +120,6 @@ struct ShownRow {
     row: DownloadRow,
     /// The length of its bar.
     bar: u64,
-    places: Option<ItemLinks>,
     /// The URL of the statistic that breaks it down.
     more: Option<String>,
 }
@@ -131,7 +129,6 @@ impl ShownRow {
     fn new(row: DownloadRow, choice: &Choice, most: u64) -> Self {
         Self {
             bar: share(row.counts.downloads, most, BAR_UNITS),
-            places: row.item.as_deref().and_then(item_links),
             more: breakdown(&row, choice),
             row,
         }
@@ -140,16 +137,15 @@ impl ShownRow {
 
 pub(super) async fn show(member: OperatorRequest) -> PageResult {
     let choice = Choice::from_query(&member)?;
-    let start = member.query.integer("start", 0..=i64::from(u32::MAX))?;
-    let start = start.and_then(|start| usize::try_from(start).ok()).unwrap_or(0);
+    let start = member.count_parameter("start")?;
     let (status, found) = match load(&member, &choice, start).await {
         Ok(found) => (StatusCode::OK, found),
-        Err(refusal) if refusal.is_mistake() => {
+        Err(refusal) => {
+            let refusal = form_refusal(refusal)?;
             let [from, to] = ["from", "to"].map(|name| choice.get(name).unwrap_or_default());
             let chosen = chosen(&member, &choice, from, to);
             (refusal.status, context! { alert => refusal.sentences(), chosen })
         }
-        Err(refusal) => return Err(refusal.into()),
     };
     let current = choice.get("by").unwrap_or(DownloadGrouping::default().as_str());
     let groupings = DownloadGrouping::VARIANTS.iter().map(|by| {
@@ -165,14 +161,13 @@ pub(super) async fn show(member: OperatorRequest) -> PageResult {
 /// page.
 pub(super) async fn export(member: OperatorRequest) -> PageResult {
     let query = Choice::from_query(&member)?.query()?;
-    let call = api_client::call_of(&ExportDownloads { query, range: ListRange::default() });
-    let visitor = Some(&member.visitor);
-    let file = api_client::call_file(&member.app, &member.apis, visitor, &call).await?;
+    let request = ExportDownloads { query, range: ListRange::default() };
+    let file = member.load_file(&request).await?;
     let (mut parts, body) = file.into_parts();
     // No limit is needed: the API has already built the file in memory.
     let bytes = to_bytes(body, usize::MAX).await.map_err(Error::internal)?;
     let csv = String::from_utf8(bytes.into()).map_err(Error::internal)?;
-    let text = spreadsheet_text(&csv, CsvDialect::for_language(language::current_language()));
+    let text = spreadsheet_text(&csv, separator(language::current_language()));
     parts.headers.remove(header::CONTENT_LENGTH);
     Ok(Response::from_parts(parts, Body::from(text)))
 }
@@ -196,10 +191,10 @@ async fn load(site: &SiteRequest, choice: &Choice, start: usize) -> Result<PageV
     let rows: Vec<ShownRow> =
         rows.into_iter().map(|row| ShownRow::new(row, choice, most)).collect();
     Ok(context! {
-        total => template_value(by_day.total),
-        rows => template_value(rows),
-        days => template_value(days),
-        chart => PageValue::from(Serde(chart)),
+        total => Serde(by_day.total),
+        rows => Serde(rows),
+        days => Serde(days),
+        chart => Serde(chart),
         bar_units => BAR_UNITS,
         filters,
         file => choice.at(PAGE_FILE).target,
@@ -358,10 +353,8 @@ mod tests {
     #[test]
     fn a_bar_is_drawn_to_the_row_with_most_downloads() {
         let counts = DownloadCounts { downloads: 5, ..DownloadCounts::default() };
-        let item = Some("https://a.example/media/image/b".to_owned());
-        let row = DownloadRow { item, counts, ..DownloadRow::default() };
-        let shown = ShownRow::new(row, &Choice::default(), 20);
-        assert_eq!((shown.bar, shown.places.is_some()), (25, true));
+        let row = DownloadRow { counts, ..DownloadRow::default() };
+        assert_eq!(ShownRow::new(row, &Choice::default(), 20).bar, 25);
     }
 
     #[test]

@@ -10,19 +10,18 @@ mod overview;
 mod queues;
 mod records;
 
-use std::ops::Deref;
-
 use api::operation::ListRange;
 use axum::{
     Router,
-    extract::{FromRequest, FromRequestParts, Request},
-    http::{StatusCode, request::Parts},
+    http::{HeaderMap, StatusCode},
     routing::get,
 };
 use minijinja::context;
 
 use super::account::ListPage;
-use super::{AppState, MemberForm, MemberRequest, PageError, SiteRequest};
+use super::{
+    AppState, Checked, CheckedForm, DeferredForm, MemberRequest, PageError, VisitorCheck,
+};
 
 /// The routes of the operators' pages.
 pub(super) fn routes() -> Router<AppState> {
@@ -36,54 +35,29 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/operator/downloads.csv", get(downloads::export))
 }
 
-/// A page request of a visitor with the operator role. Other visitors get a page that explains how to get the
-/// role.
-struct OperatorRequest(MemberRequest);
+/// The condition that the visitor has the operator role. Other visitors get a page that explains how to get it.
+struct Operator;
 
-impl Deref for OperatorRequest {
-    type Target = MemberRequest;
-
-    fn deref(&self) -> &MemberRequest {
-        &self.0
-    }
-}
-
-impl FromRequestParts<AppState> for OperatorRequest {
-    type Rejection = PageError;
-
-    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, PageError> {
-        let member = MemberRequest::from_request_parts(parts, app).await?;
-        if member.visitor.has_operator_role() { Ok(Self(member)) } else { Err(forbidden(&member)) }
-    }
-}
-
+/// A page request of a visitor with the operator role.
+type OperatorRequest = Checked<Operator>;
 /// A form sent by a visitor with the operator role.
-struct OperatorForm(MemberForm);
+type OperatorForm = CheckedForm<Operator>;
 
-impl Deref for OperatorForm {
-    type Target = MemberForm;
-
-    fn deref(&self) -> &MemberForm {
-        &self.0
-    }
-}
-
-impl FromRequest<AppState> for OperatorForm {
-    type Rejection = PageError;
-
-    async fn from_request(request: Request, app: &AppState) -> Result<Self, PageError> {
-        let posted = MemberForm::from_request(request, app).await?;
-        if posted.visitor.has_operator_role() { Ok(Self(posted)) } else { Err(forbidden(&posted)) }
+impl VisitorCheck for Operator {
+    fn check(
+        member: &MemberRequest,
+        _: &HeaderMap,
+        _: Option<&DeferredForm>,
+    ) -> Result<(), PageError> {
+        if member.visitor.has_operator_role() {
+            return Ok(());
+        }
+        let status = StatusCode::FORBIDDEN;
+        Err(member.page_with(status, "operator/forbidden.html", context! {})?.into())
     }
 }
 
 /// Returns the part of an API's list that a page shows.
 fn range_of(list_page: &ListPage<'_>) -> ListRange {
     ListRange { size: list_page.size_with_next(), start: list_page.start }
-}
-
-fn forbidden(site: &SiteRequest) -> PageError {
-    let page = site.page_with(StatusCode::FORBIDDEN, "operator/forbidden.html", context! {});
-    // `PageError` can carry a complete page, so the handler returns this one.
-    page.map_or_else(|problem| problem, PageError::from)
 }

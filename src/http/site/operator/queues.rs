@@ -2,36 +2,21 @@
 //! retried.
 
 use api::operation::{
-    ListAllDeliveries, ListMessages, OperatorDelivery, RemoveMessage, Retried, RetryDeliveries,
-    RetryDelivery, RetryMessage, RetryMessages, RetryRequest,
+    ListAllDeliveries, ListMessages, RemoveMessage, Retried, RetryDeliveries, RetryDelivery,
+    RetryMessage, RetryMessages, RetryRequest,
 };
 use axum::http::StatusCode;
-use minijinja::{Value as PageValue, context};
-use serde::Serialize;
+use minijinja::{Value as PageValue, context, value::Serde};
 use strum::VariantNames;
 use uuid::Uuid;
 
 use super::{OperatorForm, OperatorRequest, range_of};
 use crate::http::form::{FormFields, see_other};
-use crate::http::site::account::{ItemLinks, ListPage, item_links, template_value};
-use crate::http::site::{ApiCall, ApiRefusal, PageError, PageResult, SiteRequest};
+use crate::http::site::account::ListPage;
+use crate::http::site::{ApiCall, ApiRefusal, PageError, PageResult, SiteRequest, form_refusal};
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::OPERATOR_LISTED;
 use model::account::{DeliveryState, MessageState};
-
-/// A delivery with links to its item.
-#[derive(Serialize)]
-struct LinkedDelivery {
-    #[serde(flatten)]
-    delivery: OperatorDelivery,
-    places: Option<ItemLinks>,
-}
-
-impl LinkedDelivery {
-    fn new(delivery: OperatorDelivery) -> Self {
-        Self { places: item_links(&delivery.delivery.item), delivery }
-    }
-}
 
 /// The outcome of a form, which the list shows.
 struct Outcome {
@@ -45,9 +30,7 @@ impl Outcome {
 
     /// Returns the outcome of a refused form. Fails if the refusal is not a mistake in the form.
     fn refused(refusal: ApiRefusal) -> Result<Self, PageError> {
-        if !refusal.is_mistake() {
-            return Err(refusal.into());
-        }
+        let refusal = form_refusal(refusal)?;
         Ok(Self { status: refusal.status, alert: refusal.sentences() })
     }
 }
@@ -62,9 +45,8 @@ async fn show_deliveries(site: &SiteRequest, outcome: Outcome) -> PageResult {
     let request = ListAllDeliveries { range: range_of(&list_page), state };
     let mut listed = site.ask(&request).await?.deliveries;
     let pager = list_page.paginate(&mut listed);
-    let listed: Vec<LinkedDelivery> = listed.into_iter().map(LinkedDelivery::new).collect();
     let states = DeliveryState::VARIANTS.to_vec();
-    let context = context! { deliveries => template_value(listed), states, pager };
+    let context = context! { deliveries => Serde(listed), states, pager };
     let context = context! { ..list_context(site, &list_page, &outcome)?, ..context };
     site.page_with(outcome.status, "operator/deliveries.html", context)
 }
@@ -99,7 +81,7 @@ async fn show_messages(site: &SiteRequest, outcome: Outcome) -> PageResult {
     let mut listed = site.ask(&request).await?.messages;
     let pager = list_page.paginate(&mut listed);
     let states = MessageState::VARIANTS.to_vec();
-    let context = context! { messages => template_value(listed), states, pager };
+    let context = context! { messages => Serde(listed), states, pager };
     let context = context! { ..list_context(site, &list_page, &outcome)?, ..context };
     site.page_with(outcome.status, "operator/messages.html", context)
 }

@@ -1,12 +1,12 @@
 //! `/operator/ingest` and `/operator/searches`: list recorded ingest errors and slow searches.
 
 use api::operation::{ListIngestErrors, ListSlowSearches};
-use minijinja::context;
+use minijinja::{context, value::Serde};
 use serde::Serialize;
 
 use super::{OperatorRequest, range_of};
 use crate::http::site::PageResult;
-use crate::http::site::account::{ListPage, template_value};
+use crate::http::site::account::ListPage;
 use crate::runtime::limits::OPERATOR_LISTED;
 
 /// The lists have no filter, but the pager needs the name of a parameter.
@@ -32,5 +32,5 @@ fn show<T: Serialize>(
 ) -> PageResult {
     let pager = list_page.paginate(&mut records);
     let start = list_page.start;
-    member.page(template, context! { records => template_value(records), start, pager })
+    member.page(template, context! { records => Serde(records), start, pager })
 }

@@ -5,7 +5,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::Response,
 };
-use minijinja::{Value as PageValue, context, value::Serde};
+use minijinja::{context, value::Serde};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use crate::http::protocol::{disposition, respond};
 use crate::http::site::api_client;
 use crate::http::site::api_client::ApiRefusal;
 use crate::http::site::credit::credit_line;
-use crate::http::site::csv::{CsvDialect, csv_text};
+use crate::http::site::csv::{csv_text, separator};
 use crate::http::site::language;
 use model::ItemKey;
 use model::item::MediaLinks;
@@ -86,22 +86,13 @@ impl CaptionEntry {
 
     /// Returns the cells, in the order of [`COLUMNS`].
     fn cells(&self) -> Vec<String> {
-        let texts = [
-            &self.id,
-            &self.headline,
-            &self.caption,
-            &self.credit,
-            &self.byline,
-            &self.source,
-            &self.copyright,
-            &self.created,
-            &self.place,
-            &self.persons,
-            &self.ednote,
-            &self.usageterms,
-            &self.uri,
-        ];
-        std::iter::once(self.position.to_string()).chain(texts.into_iter().cloned()).collect()
+        // The columns are named after the fields, which are texts except for the position.
+        let fields = serde_json::to_value(self).unwrap_or_default();
+        let texts = COLUMNS.iter().map(|name| match fields[*name].as_str() {
+            Some(text) => text.to_owned(),
+            None => fields[*name].to_string(),
+        });
+        texts.collect()
     }
 }
 
@@ -144,7 +135,7 @@ pub(super) async fn text(posted: MemberForm) -> PageResult {
     let form = SelectionForm::read_items(&posted).await?;
     let entries = entries(&posted, &form).await?;
     let context = context! {
-        entries => PageValue::from(Serde(&entries)),
+        entries => Serde(&entries),
         part => posted.form.find("part"),
     };
     let text = posted.app.shared.site.pages.render("captions.txt", context)?;
@@ -157,8 +148,7 @@ pub(super) async fn csv(posted: MemberForm) -> PageResult {
     let form = SelectionForm::read_items(&posted).await?;
     let rows = entries(&posted, &form).await?;
     let rows = rows.iter().map(CaptionEntry::cells);
-    let dialect = CsvDialect::for_language(language::current_language());
-    let text = csv_text(&COLUMNS, rows, dialect);
+    let text = csv_text(&COLUMNS, rows, separator(language::current_language()));
     let name = format!("{}.csv", file_stem(&posted, "captions"));
     Ok(file(text, "text/csv; charset=utf-8; header=present", &name))
 }

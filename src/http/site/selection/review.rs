@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use axum::http::StatusCode;
-use minijinja::{Value as PageValue, context, value::Serde};
+use minijinja::{context, value::Serde};
 use serde::Serialize;
 
 use super::shown_cost::ShownCost;
@@ -185,20 +185,20 @@ pub(super) async fn page(
         no_files => count(&rows, RowState::NoFiles),
         full => count(&rows, RowState::Limit) + form.surplus,
         most => SELECTION_ITEMS_MAX,
-        rows => PageValue::from(Serde(&rows)),
-        shares => PageValue::from(Serde(shares(&quoted.quotes, quoted.principal.agreements()))),
+        rows => Serde(&rows),
+        shares => Serde(shares(&quoted.quotes, quoted.principal.agreements())),
         shown => ShownCost::print(&quoted.quotes),
-        agreements => PageValue::from(Serde(choices(quoted.principal.agreements()))),
+        agreements => Serde(choices(quoted.principal.agreements())),
         agr => form.agr.map(|agr| agr.0),
         channel => form.channel.clone(),
-        channels => PageValue::from(Serde(item::sending_channels(posted).await)),
+        channels => Serde(item::sending_channels(posted).await),
         currency => organization.and_then(|organization| organization.currency.clone()),
         of_collection => form.collection.clone(),
         return_to => form.return_to.clone(),
         is_changed => outcome.is_changed,
         done_items => outcome.done,
         message,
-        failures => PageValue::from(Serde(outcome.failures)),
+        failures => Serde(outcome.failures),
     };
     let status = outcome.status.unwrap_or(StatusCode::OK);
     posted.page_with(status, "selection.html", context)
@@ -281,31 +281,21 @@ fn dragged(key: &ItemKey, state: RowState, hit: Option<&ItemSummary>) -> Option<
     if !has_picture(key.media_type) {
         return None;
     }
-    match state {
-        RowState::Bought => Some(DraggedFile::original(key)),
-        RowState::Included
-        | RowState::Prepaid
-        | RowState::Order
-        | RowState::Ordered
-        | RowState::NotCovered
-        | RowState::Unavailable
-        | RowState::NoFiles
-        | RowState::Limit => {
-            hit?.preview.as_ref().map(|preview| DraggedFile::rendition(&preview.url))
-        }
+    if state == RowState::Bought {
+        return Some(DraggedFile::original(key));
     }
+    hit?.preview.as_ref().map(|preview| DraggedFile::rendition(&preview.url))
 }
 
 fn row_state(state: &QuoteState, agreements: &[Agreement]) -> RowState {
     match state {
         QuoteState::Purchase(PurchaseQuote::Bought { .. }) => RowState::Bought,
         QuoteState::Purchase(PurchaseQuote::Buys(id)) => {
-            match find(agreements, *id).map(|agreement| agreement.kind) {
-                Some(AgreementType::Prepaid) => RowState::Prepaid,
-                Some(
-                    AgreementType::Subscription | AgreementType::Direct | AgreementType::Normal,
-                )
-                | None => RowState::Included,
+            let agreement = find(agreements, *id);
+            if agreement.is_some_and(|agreement| agreement.kind == AgreementType::Prepaid) {
+                RowState::Prepaid
+            } else {
+                RowState::Included
             }
         }
         QuoteState::Purchase(PurchaseQuote::Order { recorded: true, .. }) => RowState::Ordered,
@@ -331,26 +321,14 @@ fn paying(state: &QuoteState) -> Option<AgreementId> {
 }
 
 fn until(state: &QuoteState) -> Option<String> {
-    match state {
-        QuoteState::Purchase(PurchaseQuote::Bought { until, .. }) => {
-            until.map(|until| until.to_string())
-        }
-        QuoteState::Purchase(
-            PurchaseQuote::Buys(_) | PurchaseQuote::Order { .. } | PurchaseQuote::Refused(_),
-        )
-        | QuoteState::LeftOut { .. } => None,
-    }
+    let QuoteState::Purchase(PurchaseQuote::Bought { until, .. }) = state else { return None };
+    until.map(|until| until.to_string())
 }
 
 /// Returns the reason why no agreement delivers the item. All other reasons follow from the row's state.
 fn reason(state: &QuoteState) -> Option<String> {
-    match state {
-        QuoteState::Purchase(PurchaseQuote::Refused(reason)) => Some(reason.clone()),
-        QuoteState::Purchase(
-            PurchaseQuote::Bought { .. } | PurchaseQuote::Buys(_) | PurchaseQuote::Order { .. },
-        )
-        | QuoteState::LeftOut { .. } => None,
-    }
+    let QuoteState::Purchase(PurchaseQuote::Refused(reason)) = state else { return None };
+    Some(reason.clone())
 }
 
 fn find(agreements: &[Agreement], id: AgreementId) -> Option<&Agreement> {

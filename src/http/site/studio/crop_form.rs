@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use serde::Serialize;
 
 use super::aspect_ratio::{self, CropFormError, CropSizes};
-use crate::http::site::api_client::{ApiCall, ApiRefusal, FieldError};
+use crate::http::site::api_client::{ApiCall, ApiRefusal};
 use crate::runtime::error::Result;
 use model::{CropSpec, Rect, Size};
 
@@ -110,7 +110,7 @@ fn is_plain(c: char) -> bool {
 }
 
 /// Returns the operator that cuts exactly `rect`.
-fn operator(rect: Rect) -> String {
+pub(super) fn operator(rect: Rect) -> String {
     CropSpec::try_from(rect).map(|spec| spec.to_string()).unwrap_or_default()
 }
 
@@ -122,14 +122,8 @@ fn invalid_form(error: CropFormError) -> ApiRefusal {
             ("ratio", "Enter two numbers up to 10,000, for example 5:7 or 1.91:1.")
         }
     };
-    // Has the format of an API error, so that the page shows both in the same way.
-    let wrong = FieldError {
-        error_code: "format.openapi.requestValidation".to_owned(),
-        path: path.to_owned(),
-        message: message.to_owned(),
-    };
-    let status = StatusCode::BAD_REQUEST;
-    ApiRefusal { status, message: message.to_owned(), errors: vec![wrong] }
+    let code = "format.openapi.requestValidation";
+    ApiRefusal::of_field(StatusCode::BAD_REQUEST, code, path, message)
 }
 
 #[cfg(test)]

@@ -24,7 +24,8 @@ use super::{
     api_client::{ApiCall, ApiRefusal, text},
     back_link::BackLink,
     download_panel,
-    item_summary::ItemPicture,
+    item_summary::{ItemPicture, rendition},
+    originals::bought_under,
 };
 use crate::http::form::see_other;
 use crate::http::media;
@@ -67,17 +68,11 @@ struct RenditionLink {
 }
 
 impl RenditionLink {
-    /// Finds the Normal rendition `usage` of a document.
-    fn find(document: &Value, usage: &str) -> Option<Self> {
-        let mut renditions = document["renditions"].as_object()?.values();
-        let found = renditions.find(|rendition| {
-            rendition["usage"] == usage
-                && rendition["variant"] == "Normal"
-                && rendition["mimetype"] == "image/jpeg"
-        })?;
-        let width = u32::try_from(found["width"].as_u64()?).ok()?;
-        let height = u32::try_from(found["height"].as_u64()?).ok()?;
-        Some(Self { href: found["href"].as_str()?.to_owned(), width, height })
+    /// Finds the rendition `name` of a document.
+    fn find(document: &Value, name: RenditionName) -> Option<Self> {
+        let ItemPicture { url, width, height } = rendition(document, name)?;
+        let width = u32::try_from(width).ok()?;
+        Some(Self { href: url, width, height: u32::try_from(height).ok()? })
     }
 
     /// Adds the watermark operation after the crop.
@@ -103,14 +98,12 @@ struct CropPictures {
 }
 
 impl CropPictures {
-    fn find(document: &Value, is_marked: bool) -> Result<Self, PageError> {
-        let hires = RenditionLink::find(document, "Hires").ok_or_else(no_photograph)?;
-        let preview = RenditionLink::find(document, "Preview").ok_or_else(no_photograph)?;
-        let thumbnail = RenditionLink::find(document, "Thumbnail").ok_or_else(no_photograph)?;
-        Ok(Self {
-            hires: hires.with_watermark(is_marked),
-            preview: preview.with_watermark(is_marked),
-            thumbnail: thumbnail.with_watermark(is_marked),
+    fn find(document: &Value, is_marked: bool) -> Option<Self> {
+        let find = |name| Some(RenditionLink::find(document, name)?.with_watermark(is_marked));
+        Some(Self {
+            hires: find(RenditionName::NORMAL_HIRES)?,
+            preview: find(RenditionName::NORMAL_PREVIEW)?,
+            thumbnail: find(RenditionName::NORMAL_THUMBNAIL)?,
         })
     }
 }
@@ -135,7 +128,7 @@ impl StudioPhoto {
             return Err(no_photograph());
         }
         let document = site.get(format!("/media/{key}.json")).await?;
-        let pictures = CropPictures::find(&document, false)?;
+        let pictures = CropPictures::find(&document, false).ok_or_else(no_photograph)?;
         Ok(Self { key, document, pictures })
     }
 
@@ -255,7 +248,8 @@ async fn studio_page(
     // If the API refuses the crop, the errors are shown beside the fields, with the complete picture.
     let (cut, mistake) = match outcome {
         Ok((document, rect)) => {
-            (Some((CropPictures::find(&document, form.watermark)?, rect)), None)
+            let pictures = CropPictures::find(&document, form.watermark);
+            (Some((pictures.ok_or_else(no_photograph)?, rect)), None)
         }
         Err(refusal) if refusal.is_mistake() => (None, Some(refusal)),
         Err(refusal) => return Err(refusal.into()),
@@ -278,11 +272,11 @@ async fn studio_page(
     let widths = OpenWidths::load(site, &photo.key).await;
     let message = refusal.filter(|_| mistake.is_none()).map(sentence);
     let context = context! {
-        take => panel.map(|panel| PageValue::from(Serde(panel))),
+        take => Serde(panel),
         from => site.parameter("from")?,
         back_query => back.query,
         refusal => message,
-        proof => proof.map(|proof| PageValue::from(Serde(proof))),
+        proof => Serde(proof),
         proof_url => is_bought.then(|| proof::address(&photo.key)),
         proof_px_max => STUDIO_PROOF_PX_MAX,
         open_width => widths.as_ref().map_or(0, |widths| widths.whole),
@@ -328,31 +322,27 @@ fn crop_context(
         key => photo.key.to_string(),
         page => format!("/item/{}/crop", photo.key),
         uri => uri,
-        json_url => format!("{uri}{}.json", crop_operator(rect)),
+        json_url => format!("{uri}{}.json", crop_form::operator(rect)),
         headline,
         alt => in_markup(headline),
         markup => picture_markup(&pictures, widths, headline),
         language => text(&photo.document, "language"),
         shape => shape_class(photo.pictures.preview.size()),
-        photo => PageValue::from(Serde(photo.pictures.clone())),
-        crop => PageValue::from(Serde(pictures)),
-        rect => PageValue::from(Serde(rect)),
+        photo => Serde(photo.pictures.clone()),
+        crop => Serde(pictures),
+        rect => Serde(rect),
         right => rect.right(),
         bottom => rect.bottom(),
-        thirds => PageValue::from(Serde(thirds(rect))),
+        thirds => Serde(thirds(rect)),
         file,
         is_cut,
-        fields => PageValue::from(Serde(fields)),
+        fields => Serde(fields),
         presets => aspect_ratio::PRESETS.map(|(name, _)| name).to_vec(),
-        uses => PageValue::from(Serde(CROP_USES)),
+        uses => Serde(CROP_USES),
         needed,
         mistakes => mistake.map(ApiRefusal::sentences),
         wrong => mistake.map(wrong_fields),
     }
-}
-
-fn crop_operator(rect: Rect) -> String {
-    CropSpec::try_from(rect).map(|spec| spec.to_string()).unwrap_or_default()
 }
 
 /// Returns the fields to which an error refers. The error of a rectangle outside the picture refers to all four.

@@ -4,14 +4,13 @@ use axum::{extract::Path, http::header};
 use serde::Serialize;
 
 use super::{
-    CropForm, PageResult, RenditionLink, SiteRequest, StudioPhoto, download_panel, hires_path,
+    CropForm, PageResult, RenditionLink, SiteRequest, StudioPhoto, bought_under, hires_path,
 };
 use crate::http::cache_policy::CachePolicy;
 use crate::http::media;
 use crate::media::MediaCaller;
-use crate::runtime::error::{Error, ErrorKind};
+use crate::runtime::error::Error;
 use crate::runtime::limits::STUDIO_PROOF_PX_MAX;
-use model::account::AgreementId;
 use model::{ItemKey, Rect};
 
 /// The picture of the crop that the page shows.
@@ -77,21 +76,13 @@ pub(super) async fn show_hires(
 ) -> PageResult {
     let photo = StudioPhoto::load(&site, &media_type, &id).await?;
     let form = CropForm::read(|name| site.parameter(name))?;
-    let panel = download_panel::find(&site, &photo.key, None).await?;
-    // The download is free only under this agreement, so no other agreement must be chosen.
-    let Some(agreement) = panel.and_then(|panel| panel.bought) else {
-        let message = "The original is shown once the photo has been bought.";
-        return Err(Error::new(ErrorKind::Forbidden, message).into());
-    };
+    let message = "The original is shown once the photo has been bought.";
+    let agr = Some(bought_under(&site, &photo.key, message).await?);
     let rect = form.rect(photo.hires());
     let rect = rect.ok_or_else(|| Error::invalid("query", "crop", "format", "no such crop"))?;
     let path = hires_path(&photo.key, rect, photo.hires(), form.watermark)?;
-    let principal = match &site.visitor {
-        Some(visitor) => visitor.principal(&site.app).await?,
-        None => None,
-    };
-    let caller =
-        MediaCaller { principal: principal.as_deref(), agr: Some(AgreementId(agreement)) };
+    let principal = site.principal().await?;
+    let caller = MediaCaller { principal: principal.as_deref(), agr };
     let mut response = media::download(&site.app, &path, caller).await?;
     let headers = response.headers_mut();
     // The page shows the picture. A browser that opens it in a tab should show it too, not save it.

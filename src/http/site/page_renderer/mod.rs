@@ -68,3 +68,6 @@ fn environment(
     }
     Ok(environment)
 }
+
+#[cfg(test)]
+mod tests;
