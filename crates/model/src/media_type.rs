@@ -37,12 +37,9 @@ pub enum MediaType {
     Stockfoto,
 }
 
-impl MediaType {
-    /// Returns the lower-case spelling used in URLs and parameters.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
+crate::impl_as_str!(MediaType);
 
+impl MediaType {
     /// Returns the `type` in the news item document of an item of this media type.
     pub fn document_type(self) -> &'static str {
         match self {

@@ -79,10 +79,4 @@ pub enum DateField {
     Expires,
 }
 
-impl DateField {
-    /// Returns the name of the property.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+model::impl_as_str!(DateField);

@@ -24,13 +24,7 @@ pub enum NotificationKind {
     Stream,
 }
 
-impl NotificationKind {
-    /// Returns the word used in responses, URLs and the database.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+crate::impl_as_str!(NotificationKind);
 
 /// The saved query of a notification, as the user wrote it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -252,6 +246,8 @@ pub enum MessageTransport {
     Google,
 }
 
+crate::impl_as_str!(MessageTransport);
+
 impl MessageTransport {
     /// Returns the transport for devices of `kind`.
     #[must_use]
@@ -266,12 +262,6 @@ impl MessageTransport {
     #[must_use]
     pub fn index(self) -> usize {
         self as usize
-    }
-
-    /// Returns the word used in the database and in metrics.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
     }
 }
 
@@ -289,13 +279,7 @@ pub enum MessageState {
     Parked,
 }
 
-impl MessageState {
-    /// Returns the word used in the database and shown to operators.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+crate::impl_as_str!(MessageState);
 
 /// A message stored in the outbox.
 #[derive(Clone, Debug, PartialEq, Eq)]

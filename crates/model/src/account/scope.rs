@@ -30,13 +30,9 @@ pub enum Scope {
     Admin = 128,
 }
 
-impl Scope {
-    /// Returns the name used in `scope` parameters.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
+crate::impl_as_str!(Scope);
 
+impl Scope {
     fn bit(self) -> u16 {
         self as u16
     }

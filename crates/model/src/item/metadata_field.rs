@@ -23,7 +23,8 @@ pub const COUNTRY_RELATIONS: [&str; 2] = ["land", "country"];
 /// The values of `rel` that mark a credit line.
 pub const CREDIT_RELATIONS: [&str; 1] = ["credit"];
 
-/// A field that editors fill in. The variants are in the order of forms.
+/// A field that editors fill in. The variants are in the order of forms. The name of a field is the name of its
+/// property if it is a single property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[derive(EnumIter, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
@@ -75,13 +76,9 @@ pub enum FieldForm {
     List,
 }
 
-impl MetadataField {
-    /// Returns the name of the field, which is the name of its property if it is a single property.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
+crate::impl_as_str!(MetadataField);
 
+impl MetadataField {
     /// Returns the form of the field's text.
     #[must_use]
     pub fn form(self) -> FieldForm {

@@ -59,13 +59,9 @@ pub enum PubStatus {
     Canceled,
 }
 
-impl PubStatus {
-    /// Returns the word used in documents.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
+crate::impl_as_str!(PubStatus);
 
+impl PubStatus {
     /// Reports whether media of an item with this status are served.
     #[must_use]
     pub fn is_served(self) -> bool {
