@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use crate::macros::impl_serde_as_text;
 
 /// An amount in hundredths of the organization's currency unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,19 +50,8 @@ impl fmt::Display for Money {
     }
 }
 
-impl Serialize for Money {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // A JSON number would pass through floating point in most clients (contract purchases-11).
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Money {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
+// A JSON number would pass through floating point in most clients (contract purchases-11).
+impl_serde_as_text!(Money);
 
 #[cfg(test)]
 mod tests {
