@@ -52,6 +52,12 @@ impl MediaType {
             Self::Calendar => "event",
         }
     }
+
+    /// Reports whether items of this media type describe planned events.
+    #[must_use]
+    pub fn is_planned(self) -> bool {
+        matches!(self, Self::Planning | Self::Calendar)
+    }
 }
 
 /// The error for a text that is not a media type.

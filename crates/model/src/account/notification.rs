@@ -100,8 +100,11 @@ pub struct Notification {
 /// The content of one message. It is stored in the outbox until the message is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "kind")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum MessageContent {
     /// A push message to one device about one item.
+    #[strum(serialize = "mobile")]
     Push {
         item: String,
         /// The push service's token for the device.
@@ -110,8 +113,10 @@ pub enum MessageContent {
         device: String,
     },
     /// An e-mail about one item.
+    #[strum(serialize = "email")]
     Item { item: String },
     /// An e-mail about several new items.
+    #[strum(serialize = "scheduled-email")]
     Digest {
         /// The items, newest first.
         items: Vec<String>,
@@ -193,29 +198,13 @@ impl MessageContent {
     /// Returns the kind of content as a word for operators.
     #[must_use]
     pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Push { .. } => "mobile",
-            Self::Item { .. } => "email",
-            Self::Digest { .. } => "scheduled-email",
-            Self::DeviceMoved { .. } => "device-moved",
-            Self::SetPassword { .. } => "set-password",
-            Self::PasswordChanged => "password-changed",
-            Self::KeyMade { .. } => "key-made",
-            Self::NewBrowser { .. } => "new-browser",
-        }
+        self.into()
     }
 
     /// Reports whether the message is about the receiver's account and therefore belongs to no notification.
     #[must_use]
     pub fn is_about_account(&self) -> bool {
-        match self {
-            Self::Push { .. } | Self::Item { .. } | Self::Digest { .. } => false,
-            Self::DeviceMoved { .. }
-            | Self::SetPassword { .. }
-            | Self::PasswordChanged
-            | Self::KeyMade { .. }
-            | Self::NewBrowser { .. } => true,
-        }
+        !matches!(self, Self::Push { .. } | Self::Item { .. } | Self::Digest { .. })
     }
 
     /// Returns the items that the message is about.

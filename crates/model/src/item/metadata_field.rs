@@ -106,17 +106,9 @@ impl MetadataField {
     /// place where a picture was taken.
     #[must_use]
     pub fn applies_to(self, media_type: MediaType) -> bool {
-        let is_planned = match media_type {
-            MediaType::Planning | MediaType::Calendar => true,
-            MediaType::Image
-            | MediaType::Stockfoto
-            | MediaType::Video
-            | MediaType::Graphic
-            | MediaType::Text
-            | MediaType::Feature
-            | MediaType::Page => false,
-        };
-        !(is_planned && matches!(self, Self::Byline | Self::Credit | Self::City | Self::Country))
+        let is_of_picture =
+            matches!(self, Self::Byline | Self::Credit | Self::City | Self::Country);
+        !(media_type.is_planned() && is_of_picture)
     }
 
     /// Returns `text` in the form of the field: lines end with a line feed, a one-line field has no line breaks,

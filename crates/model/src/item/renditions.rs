@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use metadata::RightsMetadata;
 
 use super::addresses::{AddressRewriter, ItemPresence};
+use super::complete::standard;
 use super::{
     Asset, AssetFile, AssetGroup, Document, DocumentLayout, GraphicFile, PictureFile,
     RightsLayers, RightsStatements, VideoFile, stated_rights,
@@ -62,19 +63,7 @@ impl RenditionSizes {
             (RenditionVariant::Web, RenditionUsage::Preview) => {
                 Some(RenditionScaling::Fit(self.web_preview_px))
             }
-            (
-                RenditionVariant::Normal
-                | RenditionVariant::Watermark
-                | RenditionVariant::Cropped
-                | RenditionVariant::BlackAndWhite
-                | RenditionVariant::Framegrab
-                | RenditionVariant::Web,
-                RenditionUsage::Hires
-                | RenditionUsage::Preview
-                | RenditionUsage::Thumbnail
-                | RenditionUsage::Hidef
-                | RenditionUsage::Lores,
-            ) => None,
+            _ => None,
         }
     }
 
@@ -204,16 +193,12 @@ const OF_ASSOCIATIONS: [ListedRendition; 12] = [
 ];
 
 fn listed_renditions(media_type: MediaType) -> &'static [ListedRendition] {
-    match media_type {
-        MediaType::Graphic => &OF_GRAPHICS,
-        MediaType::Video => &OF_VIDEOS,
-        MediaType::Image
-        | MediaType::Stockfoto
-        | MediaType::Text
-        | MediaType::Feature
-        | MediaType::Page
-        | MediaType::Planning
-        | MediaType::Calendar => &OF_IMAGES,
+    if media_type == MediaType::Graphic {
+        &OF_GRAPHICS
+    } else if media_type == MediaType::Video {
+        &OF_VIDEOS
+    } else {
+        &OF_IMAGES
     }
 }
 
@@ -433,15 +418,6 @@ fn describe_asset(asset: &Asset, href: &str) -> Value {
 )]
 fn millimetres(points: f32) -> u32 {
     (points * 25.4 / 72.0).round() as u32
-}
-
-/// Returns the property `$standard`, which names the schema of the document.
-fn standard() -> Value {
-    json!({
-        "name": "TTNINJS",
-        "version": "1.6",
-        "schema": "https://tt.se/spec/ttninjs/ttninjs-schema_1.6.json",
-    })
 }
 
 #[cfg(test)]

@@ -186,7 +186,7 @@ fn field_of_error(error: &FieldError) -> Option<&'static str> {
 /// The edit of one field in a form that applies the same edits to several items.
 pub(super) struct ModeField {
     pub(super) field: MetadataField,
-    /// A word of [`model::item::FieldEdit::KINDS`]; empty to leave the field unchanged.
+    /// The word of a [`model::item::FieldEdit`]; empty to leave the field unchanged.
     pub(super) mode: String,
     pub(super) text: String,
 }
