@@ -104,7 +104,7 @@ impl IndexedDocument {
             WordCollector { tags: String::with_capacity(TAGS_BYTES), ..WordCollector::default() };
         reader.add_identity(key, document);
         // The body comes last, because the limit on words cuts the text that is read last.
-        for name in property::TOP {
+        for name in property::TOP.iter().copied() {
             if let Some(value) = document.value(name) {
                 reader.walk(&mut name.to_owned(), value);
             }
@@ -403,15 +403,9 @@ fn dates(document: &Document, zone: &TimeZone) -> Vec<(DateField, Timestamp)> {
 
 fn date(document: &Document, field: DateField, zone: &TimeZone) -> Option<Timestamp> {
     let text = document.text(field.as_str())?;
-    match field {
-        DateField::Date | DateField::EndDate => time_interval::parse_day(text, zone),
-        DateField::VersionCreated
-        | DateField::VersionStored
-        | DateField::FirstCreated
-        | DateField::ContentCreated
-        | DateField::DateTime
-        | DateField::EndDateTime
-        | DateField::Embargoed
-        | DateField::Expires => time_interval::parse_time(text, zone),
+    if matches!(field, DateField::Date | DateField::EndDate) {
+        time_interval::parse_day(text, zone)
+    } else {
+        time_interval::parse_time(text, zone)
     }
 }
