@@ -12,7 +12,7 @@ use query::{
 use roaring::{MultiOps, RoaringBitmap};
 use tantivy::columnar::Column;
 
-use crate::error::{IndexError, Result};
+use crate::error::Result;
 use crate::index::IndexSnapshot;
 use crate::request::{
     Coverage, FacetCondition, FacetCounts, OrderPosition, ResultPage, SearchFilter, SortDate,
@@ -20,7 +20,7 @@ use crate::request::{
 };
 use crate::segment::IndexSegment;
 use crate::sets::FilterCondition;
-use crate::words::{DeadlineCheck, TermLookup};
+use crate::words::{DeadlineCheck, TermLookup, ensure_time};
 use crate::{facets, near, order, rank, stems};
 
 /// The documents of a snapshot that match a filter.
@@ -34,7 +34,7 @@ impl IndexSnapshot {
     /// Finds the versions that match `filter`, except the version numbers in `removed`, which the index may still
     /// contain.
     ///
-    /// Fails with [`IndexError::TimedOut`] soon after `is_over` returns true.
+    /// Fails with [`TimedOut`](crate::IndexError::TimedOut) soon after `is_over` returns true.
     pub fn find(
         &self,
         filter: &SearchFilter,
@@ -44,9 +44,7 @@ impl IndexSnapshot {
         let mut sets = Vec::with_capacity(self.segments.len());
         for segment in &self.segments {
             // Checked here too: if all sets are cached, no lookup runs that would check the deadline.
-            if is_over() {
-                return Err(IndexError::TimedOut);
-            }
+            ensure_time(is_over)?;
             // A segment with only older versions needs no evaluation.
             if let Some(number) = filter.newer_than
                 && segment.number_max() <= u64::from(number)
@@ -192,21 +190,13 @@ impl<'a> SegmentEvaluation<'a> {
             required.push(self.cached_set(FilterCondition::Near(hash))?);
         }
         let mut excluded = Vec::new();
-        match &filter.query {
-            Query::All => {}
-            // The parts of a conjunction join the other conditions, so that the smallest set of
-            // all comes first.
-            Query::And(parts) => self.split(parts, &mut required, &mut excluded)?,
-            single @ (Query::Words(_)
-            | Query::Dates(_)
-            | Query::Numbers(_)
-            | Query::Present(_)
-            | Query::Item(_)
-            | Query::Or(_)
-            | Query::Not(_)) => {
-                self.split(std::slice::from_ref(single), &mut required, &mut excluded)?;
-            }
-        }
+        // The parts of a conjunction join the other conditions, so that the smallest set of all comes first.
+        let parts = if let Query::And(parts) = &filter.query {
+            parts.as_slice()
+        } else {
+            std::slice::from_ref(&filter.query)
+        };
+        self.split(parts, &mut required, &mut excluded)?;
         for condition in &filter.facet_values {
             let sets = if condition.is_excluded { &mut excluded } else { &mut required };
             sets.push(self.with_values(condition)?);
@@ -262,16 +252,10 @@ impl<'a> SegmentEvaluation<'a> {
         excluded: &mut Vec<ConditionSet<'a>>,
     ) -> Result<()> {
         for part in parts {
-            match part {
-                Query::All => {}
-                Query::Not(part) => excluded.push(self.evaluate(part)?),
-                Query::Words(_)
-                | Query::Dates(_)
-                | Query::Numbers(_)
-                | Query::Present(_)
-                | Query::Item(_)
-                | Query::And(_)
-                | Query::Or(_) => required.push(self.evaluate(part)?),
+            if let Query::Not(part) = part {
+                excluded.push(self.evaluate(part)?);
+            } else if *part != Query::All {
+                required.push(self.evaluate(part)?);
             }
         }
         Ok(())

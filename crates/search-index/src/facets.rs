@@ -13,12 +13,12 @@ use roaring::RoaringBitmap;
 use strum::EnumCount;
 use tantivy::columnar::{Cardinality, Column};
 
-use crate::error::{IndexError, Result};
+use crate::error::Result;
 use crate::evaluate::MatchedDocuments;
 use crate::schema::facet_column;
 use crate::segment::IndexSegment;
 use crate::sets::usize_of;
-use crate::words::DeadlineCheck;
+use crate::words::{DeadlineCheck, ensure_time};
 
 /// Documents counted between two deadline checks.
 const DOCS_PER_DEADLINE_CHECK: usize = 65_536;
@@ -228,8 +228,8 @@ impl SegmentFacetValues {
     ) -> Result<()> {
         let is_single_valued = matches!(self.column.get_cardinality(), Cardinality::Full);
         for (count, doc) in set.iter().enumerate() {
-            if count % DOCS_PER_DEADLINE_CHECK == 0 && is_over() {
-                return Err(IndexError::TimedOut);
+            if count % DOCS_PER_DEADLINE_CHECK == 0 {
+                ensure_time(is_over)?;
             }
             // If each document has one value, its number is also the index of the value.
             if is_single_valued {

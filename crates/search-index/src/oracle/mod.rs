@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 pub use queries::{SampleSearch, searches};
 
 use crate::request::{Coverage, FacetCounts, OrderPosition, SearchFilter, SortDate, SortOrder};
-use crate::stems::StemLanguage;
+use crate::stems::is_form_of;
 
 const WORDS: [&str; 27] = [
     "vinter",
@@ -206,14 +206,7 @@ impl SampleVersion {
         if candidate.exact.is_none() && others.any(|other| other.exact.is_some()) {
             return false;
         }
-        // Words with digits have no stems: they are codes, years and results.
-        !candidate.folded.contains(char::is_numeric)
-            && StemLanguage::for_tag(self.language.unwrap_or_default()).iter().any(|language| {
-                let candidate = language.stem(candidate);
-                let searched = language.stem(word);
-                candidate.folded == searched.folded
-                    && (searched.accented.is_none() || candidate.accented == searched.accented)
-            })
+        is_form_of(candidate, word, self.language.unwrap_or_default())
     }
 
     fn has_product_of(&self, codes: &[String]) -> bool {
@@ -222,20 +215,12 @@ impl SampleVersion {
 
     /// Returns the values of a number field.
     fn numbers(&self, field: NumberField) -> Vec<f64> {
-        match field {
-            NumberField::Urgency => self.urgency.into_iter().collect(),
-            NumberField::SubjectRelevance => {
-                self.relevances.iter().take(self.subjects.len()).copied().map(f64::from).collect()
-            }
-            NumberField::Week
-            | NumberField::WebPrio
-            | NumberField::NewsValue
-            | NumberField::CharCount
-            | NumberField::WordCount
-            | NumberField::SubjectConfidence
-            | NumberField::MultiPageCount
-            | NumberField::Width
-            | NumberField::Height => Vec::new(),
+        if field == NumberField::Urgency {
+            self.urgency.into_iter().collect()
+        } else if field == NumberField::SubjectRelevance {
+            self.relevances.iter().take(self.subjects.len()).copied().map(f64::from).collect()
+        } else {
+            Vec::new()
         }
     }
 
