@@ -189,13 +189,12 @@ impl Notifications {
 
     /// Returns the time zone for times in a mail.
     fn zone_of(&self, notification: &Notification) -> TimeZone {
-        let named = match &notification.method {
-            NotificationMethod::ScheduledEmail { timezone, .. } => TimeZone::get(timezone).ok(),
-            NotificationMethod::Mobile
-            | NotificationMethod::Email { .. }
-            | NotificationMethod::Stream => None,
-        };
-        named.unwrap_or_else(|| self.inner.settings.get().zone.clone())
+        if let NotificationMethod::ScheduledEmail { timezone, .. } = &notification.method
+            && let Ok(zone) = TimeZone::get(timezone)
+        {
+            return zone;
+        }
+        self.inner.settings.get().zone.clone()
     }
 
     /// Renders the Thumbnail of an item. On any failure, the mail is sent without the picture.

@@ -47,8 +47,7 @@ impl StreamAcknowledgement {
     /// Fails if the database cannot be written. The items are then still queued, and the response must not be
     /// completed.
     pub async fn acknowledge(self) -> Result<()> {
-        let Self { streams, batch: claimed, read } = self;
-        streams.acknowledge(claimed, read).await
+        self.streams.acknowledge(self.batch, self.read).await
     }
 }
 
