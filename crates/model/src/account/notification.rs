@@ -182,17 +182,11 @@ impl MessageContent {
 
     /// Returns the number of items that earlier merges dropped; `None` for a message that is never merged.
     fn unlisted_count(&self) -> Option<usize> {
-        match self {
-            // A push message goes to a single device, and mail about an account must arrive on its own.
-            Self::Push { .. }
-            | Self::DeviceMoved { .. }
-            | Self::SetPassword { .. }
-            | Self::PasswordChanged
-            | Self::KeyMade { .. }
-            | Self::NewBrowser { .. } => None,
-            Self::Item { .. } => Some(0),
-            Self::Digest { more, .. } => Some(*more),
+        if let Self::Digest { more, .. } = self {
+            return Some(*more);
         }
+        // A push message goes to a single device, and mail about an account must arrive on its own.
+        matches!(self, Self::Item { .. }).then_some(0)
     }
 
     /// Returns the kind of content as a word for operators.
@@ -210,15 +204,11 @@ impl MessageContent {
     /// Returns the items that the message is about.
     #[must_use]
     pub fn items(&self) -> &[String] {
-        match self {
-            Self::Push { item, .. } | Self::Item { item } => std::slice::from_ref(item),
-            Self::Digest { items, .. } => items,
-            Self::DeviceMoved { .. }
-            | Self::SetPassword { .. }
-            | Self::PasswordChanged
-            | Self::KeyMade { .. }
-            | Self::NewBrowser { .. } => &[],
+        if let Self::Digest { items, .. } = self {
+            return items;
         }
+        let (Self::Push { item, .. } | Self::Item { item }) = self else { return &[] };
+        std::slice::from_ref(item)
     }
 }
 

@@ -142,13 +142,8 @@ impl ScopeSet {
 
 impl fmt::Display for ScopeSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, scope) in self.iter().enumerate() {
-            if index > 0 {
-                f.write_str(" ")?;
-            }
-            f.write_str(scope.as_str())?;
-        }
-        Ok(())
+        let words: Vec<&str> = self.iter().map(Scope::as_str).collect();
+        f.write_str(&words.join(" "))
     }
 }
 

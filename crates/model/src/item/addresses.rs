@@ -11,10 +11,8 @@ use serde_json::{Map, Value};
 
 use super::{Document, DocumentLayout, MediaLinks, web_address};
 use crate::limits::{ASSOCIATION_DEPTH_MAX, ASSOCIATIONS_LOOKED_UP_MAX};
-use crate::{
-    ItemKey, ItemUri,
-    token::{CUTPASTE, INDESIGN, WATERMARK, split_crop, split_suffix, strip},
-};
+use crate::token::strip_last;
+use crate::{ItemKey, ItemUri};
 
 /// The properties that contain nested documents.
 pub(super) const NESTED: [&str; 2] = ["associations", "assignments"];
@@ -213,21 +211,8 @@ fn is_of(name: &str, id: &str) -> bool {
     let mut stem = name.split('.').next().unwrap_or_default();
     // Each round strips at least one character, so the loop ends.
     while stem != id {
-        let Some(before) = without_last_part(stem) else { return false };
+        let Some(before) = strip_last(stem) else { return false };
         stem = before;
     }
     true
-}
-
-/// Removes the last suffix, operation or crop from a file name without its extension.
-fn without_last_part(stem: &str) -> Option<&str> {
-    if let Some((before, _)) = split_suffix(stem) {
-        return Some(before);
-    }
-    for operation in [WATERMARK, CUTPASTE, INDESIGN] {
-        if let Some(before) = strip(stem, operation) {
-            return Some(before);
-        }
-    }
-    split_crop(stem).map(|(before, _)| before)
 }

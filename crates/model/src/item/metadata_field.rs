@@ -5,7 +5,7 @@
 //! field keeps data that its text cannot express: codes, schemes and positions of entries whose name did not
 //! change.
 
-use serde_json::{Map, Number, Value, json};
+use serde_json::{Map, Value, json};
 use strum::{EnumIter, EnumString, IntoStaticStr, VariantNames};
 
 use super::SchemaViolation;
@@ -82,23 +82,12 @@ impl MetadataField {
     /// Returns the form of the field's text.
     #[must_use]
     pub fn form(self) -> FieldForm {
-        match self {
-            Self::Headline
-            | Self::Byline
-            | Self::Credit
-            | Self::Source
-            | Self::Slugline
-            | Self::City
-            | Self::Country
-            | Self::CopyrightHolder
-            | Self::CopyrightNotice
-            | Self::Language
-            | Self::Urgency
-            | Self::Embargo => FieldForm::Line,
-            Self::Description | Self::UsageTerms | Self::EditorNote => FieldForm::Text,
-            Self::Persons | Self::Organisations | Self::Keywords | Self::Products => {
-                FieldForm::List
-            }
+        if matches!(self.storage(), Storage::Entries { .. }) {
+            FieldForm::List
+        } else if matches!(self, Self::Description | Self::UsageTerms | Self::EditorNote) {
+            FieldForm::Text
+        } else {
+            FieldForm::Line
         }
     }
 
@@ -155,11 +144,10 @@ impl MetadataField {
             return;
         }
         match self.storage() {
-            Storage::Text => set(document, self.as_str(), Some(Value::from(text.as_str()))),
+            Storage::Text => set(document, self.as_str(), Value::from(text.as_str())),
             Storage::Number => {
-                let number =
-                    text.parse::<u64>().ok().map(|number| Value::from(Number::from(number)));
-                set(document, self.as_str(), Some(number.unwrap_or(Value::String(text.clone()))));
+                let number = text.parse::<u64>().map(Value::from);
+                set(document, self.as_str(), number.unwrap_or(Value::from(text.as_str())));
             }
             Storage::Entries { list, part, label } => {
                 write_entries(document, list, part, label, &text);
@@ -296,17 +284,18 @@ fn lines(text: &str) -> Vec<&str> {
 }
 
 /// Sets a property, or removes it if the text or list is empty.
-fn set(document: &mut Map<String, Value>, name: &str, value: Option<Value>) {
+fn set(document: &mut Map<String, Value>, name: &str, value: Value) {
     let is_empty = match &value {
-        None | Some(Value::Null) => true,
-        Some(Value::String(text)) => text.is_empty(),
-        Some(Value::Array(entries)) => entries.is_empty(),
-        Some(Value::Bool(_) | Value::Number(_) | Value::Object(_)) => false,
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(entries) => entries.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
     };
-    match value {
-        Some(value) if !is_empty => drop(document.insert(name.to_owned(), value)),
+    if is_empty {
         // Keeps the order of the other properties.
-        _ => drop(document.shift_remove(name)),
+        document.shift_remove(name);
+    } else {
+        document.insert(name.to_owned(), value);
     }
 }
 
@@ -349,7 +338,7 @@ fn write_entries(
     }
     old.retain(|entry| !part.has(entry) || string(entry.get(label)).is_empty());
     old.append(&mut new);
-    set(document, list, Some(Value::Array(old)));
+    set(document, list, Value::Array(old));
 }
 
 /// Sets the name of the entry with one of these relations. The entry's code belongs to the former name and is
@@ -383,7 +372,7 @@ fn write_related(
             all.push(entry);
         }
     }
-    set(document, list, Some(Value::Array(all)));
+    set(document, list, Value::Array(all));
 }
 
 /// Makes the list of creators agree with a new byline: removes the names of former creators and keeps a role.
@@ -393,7 +382,7 @@ fn follow_byline(document: &mut Map<String, Value>, byline: &str) {
         Some(role) if !byline.is_empty() => json!([{ "byline": byline, "role": role }]),
         _ => Value::Null,
     };
-    set(document, "bylines", Some(bylines));
+    set(document, "bylines", bylines);
 }
 
 #[cfg(test)]
