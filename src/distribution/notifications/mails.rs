@@ -122,7 +122,6 @@ impl Notifications {
         // access-11).
         let picture = (found.key.media_type == model::MediaType::Image)
             .then(|| links.rendition(&found.key, THUMBNAIL, None));
-        let headline = found.document.text("headline").or(found.document.text("slug"));
         let title = if notification.title.is_empty() {
             self.inner.settings.get().site_name.clone()
         } else {
@@ -133,7 +132,7 @@ impl Notifications {
             device,
             token: token.to_owned(),
             title,
-            body: headline.unwrap_or(found.key.id.as_str()).to_owned(),
+            body: headline(&found).to_owned(),
             url: self.page(&found.key),
             image: picture,
             item_uri: links.item(&found.key),
@@ -170,9 +169,8 @@ impl Notifications {
         let created = document.text("versioncreated");
         let created = created.and_then(|text| text.parse::<Timestamp>().ok());
         let time = created.unwrap_or(found.stored).to_zoned(zone.clone());
-        let headline = document.text("headline").or(document.text("slug"));
         MailEntry {
-            headline: headline.unwrap_or(found.key.id.as_str()).to_owned(),
+            headline: headline(found).to_owned(),
             description: document.text("description_text").unwrap_or_default().to_owned(),
             byline: document.text("byline").unwrap_or_default().to_owned(),
             source: document.text("source").unwrap_or_default().to_owned(),
@@ -221,6 +219,12 @@ impl Notifications {
             MailThumbnail { cid: format!("t{number}"), width: size.width, height: size.height };
         Some((thumb, bytes))
     }
+}
+
+/// Returns the headline of an item, else its slug, else its id.
+fn headline(found: &CatalogEntry) -> &str {
+    let document = &found.document;
+    document.text("headline").or(document.text("slug")).unwrap_or(found.key.id.as_str())
 }
 
 /// Reads a picture; `None` if it is too large for a mail.

@@ -215,7 +215,7 @@ impl NotificationMatcher {
         item: &StoredItem,
         now: Timestamp,
     ) -> Vec<(i64, MatchedNotification)> {
-        let indexed = self.analysis.index_item(key, document, item);
+        let indexed = self.analysis.index(key, document, &item.assets, &item.rights);
         let agreements = self.covering(&indexed, now);
         let media_type = key.media_type;
         self.matcher.learn(&indexed);

@@ -7,7 +7,7 @@ use super::{SearchCriteria, SearchEngine};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Result;
 use query::{Facet, Word};
-use search_index::{CompletionRequest, IndexError};
+use search_index::{CompletionRequest, Completions, IndexError};
 
 /// Timeout for suggestions while a text is typed: later ones are of no use.
 const SUGGESTION_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(2);
@@ -72,12 +72,8 @@ impl SearchEngine {
                 return Ok(SearchSuggestions { spelling, ..SearchSuggestions::default() });
             }
             let request = CompletionRequest { typed: &typed, facets: &prepared.facets, size };
-            let completed = found.complete(request, is_expired)?;
-            Ok(SearchSuggestions {
-                words: completed.words,
-                values: completed.values,
-                spelling: None,
-            })
+            let Completions { words, values } = found.complete(request, is_expired)?;
+            Ok(SearchSuggestions { words, values, spelling: None })
         });
         suggested.await
     }
