@@ -131,7 +131,13 @@ impl MatchedDocuments<'_> {
         let sets = self.documents_matching(&Query::Words(pattern), is_over)?;
         let found = MatchedDocuments { snapshot: self.snapshot, sets };
         let size = request.size;
-        facets::count_values(&found, facet, size, &|value| contains(value, request.typed), is_over)
+        facets::most_frequent(
+            &found,
+            facet,
+            size,
+            &|value| contains(value, request.typed),
+            is_over,
+        )
     }
 
     /// Counts the documents of `sets` that contain `word` as written. `sets` has one set for each segment.

@@ -14,6 +14,7 @@ use tantivy::columnar::Column;
 
 use crate::error::Result;
 use crate::index::IndexSnapshot;
+use crate::limits::FACET_COUNTS_MAX;
 use crate::request::{
     Coverage, FacetCondition, FacetCounts, OrderPosition, ResultPage, SearchFilter, SortDate,
     SortOrder,
@@ -143,7 +144,11 @@ impl MatchedDocuments<'_> {
         facets: &[Facet],
         is_over: DeadlineCheck<'_>,
     ) -> Result<Vec<FacetCounts>> {
-        facets.iter().map(|facet| Ok((*facet, facets::count(self, *facet, is_over)?))).collect()
+        let counted = facets.iter().map(|facet| {
+            let size = FACET_COUNTS_MAX;
+            Ok((*facet, facets::most_frequent(self, *facet, size, &|_| true, is_over)?))
+        });
+        counted.collect()
     }
 }
 

@@ -123,8 +123,8 @@ impl MetadataField {
                 Some(Value::Number(number)) => number.to_string(),
                 other => string(other).to_owned(),
             },
-            Storage::Entries { list, part, label } => {
-                let entries = entries(document, list).filter(|entry| part.has(entry));
+            Storage::Entries { list, label } => {
+                let entries = entries(document, list).filter(|entry| is_of_field(list, entry));
                 let labels = entries.map(|entry| string(entry.get(label)));
                 labels.filter(|label| !label.is_empty()).collect::<Vec<_>>().join("\n")
             }
@@ -149,9 +149,7 @@ impl MetadataField {
                 let number = text.parse::<u64>().map(Value::from);
                 set(document, self.as_str(), number.unwrap_or(Value::from(text.as_str())));
             }
-            Storage::Entries { list, part, label } => {
-                write_entries(document, list, part, label, &text);
-            }
+            Storage::Entries { list, label } => write_entries(document, list, label, &text),
             Storage::Related { list, relations, scheme } => {
                 write_related(document, list, relations, scheme, &text);
             }
@@ -176,18 +174,11 @@ impl MetadataField {
             | Self::Language
             | Self::Embargo => Storage::Text,
             Self::Urgency => Storage::Number,
-            Self::Persons => {
-                Storage::Entries { list: "person", part: ListPart::All, label: "name" }
+            Self::Persons | Self::Organisations => {
+                Storage::Entries { list: self.as_str(), label: "name" }
             }
-            Self::Organisations => {
-                Storage::Entries { list: "organisation", part: ListPart::All, label: "name" }
-            }
-            Self::Keywords => {
-                Storage::Entries { list: "subject", part: ListPart::Keywords, label: "name" }
-            }
-            Self::Products => {
-                Storage::Entries { list: "product", part: ListPart::All, label: "code" }
-            }
+            Self::Keywords => Storage::Entries { list: SUBJECTS, label: "name" },
+            Self::Products => Storage::Entries { list: self.as_str(), label: "code" },
             Self::Credit => {
                 Storage::Related { list: "infosource", relations: &CREDIT_RELATIONS, scheme: None }
             }
@@ -215,14 +206,14 @@ pub fn missing_fields(
     let missing = required
         .iter()
         .filter(|field| field.applies_to(media_type) && field.text(document).trim().is_empty());
-    let mut violations = Vec::new();
-    for field in missing {
-        let path = format!("/{}", field.as_str());
-        let message = "is required by the house rules";
-        violations.push(SchemaViolation::new(&path, "required", message));
-    }
-    violations
+    let message = "is required by the house rules";
+    missing
+        .map(|field| SchemaViolation::new(&format!("/{}", field.as_str()), "required", message))
+        .collect()
 }
+
+/// The list of subjects, of which only the keywords belong to a field.
+const SUBJECTS: &str = "subject";
 
 /// The location of a field in a document.
 #[derive(Clone, Copy)]
@@ -232,7 +223,7 @@ enum Storage {
     /// A number property with the name of the field.
     Number,
     /// The entries of a list, each shown by its property `label`.
-    Entries { list: &'static str, part: ListPart, label: &'static str },
+    Entries { list: &'static str, label: &'static str },
     /// The name of the list entry that has one of these relations.
     Related {
         list: &'static str,
@@ -242,23 +233,12 @@ enum Storage {
     },
 }
 
-/// The entries of a list that belong to a field.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ListPart {
-    All,
-    /// The subjects that are keywords, by their scheme or because they have no code.
-    Keywords,
-}
-
-impl ListPart {
-    fn has(self, entry: &Value) -> bool {
-        match self {
-            Self::All => true,
-            Self::Keywords => {
-                string(entry.get("scheme")).contains("/keyword/") || entry.get("code").is_none()
-            }
-        }
-    }
+/// Returns whether an entry of `list` belongs to the field of this list. A subject is a keyword by its scheme, or
+/// because it has no code.
+fn is_of_field(list: &str, entry: &Value) -> bool {
+    list != SUBJECTS
+        || string(entry.get("scheme")).contains("/keyword/")
+        || entry.get("code").is_none()
 }
 
 fn string(value: Option<&Value>) -> &str {
@@ -283,15 +263,10 @@ fn lines(text: &str) -> Vec<&str> {
     found
 }
 
-/// Sets a property, or removes it if the text or list is empty.
+/// Sets a property, or removes it if the value is null or an empty text or list.
 fn set(document: &mut Map<String, Value>, name: &str, value: Value) {
-    let is_empty = match &value {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(entries) => entries.is_empty(),
-        Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
-    };
-    if is_empty {
+    let is_empty_text = value.as_str().is_some_and(str::is_empty);
+    if value.is_null() || is_empty_text || value.as_array().is_some_and(Vec::is_empty) {
         // Keeps the order of the other properties.
         document.shift_remove(name);
     } else {
@@ -308,23 +283,19 @@ fn related(document: &Map<String, Value>, list: &str, relations: &[&str]) -> Opt
 
 /// Replaces the entries of a list that belong to a field. An entry whose label is in `text` keeps its other
 /// properties. Entries of other fields and entries without a label stay.
-fn write_entries(
-    document: &mut Map<String, Value>,
-    list: &'static str,
-    part: ListPart,
-    label: &'static str,
-    text: &str,
-) {
+fn write_entries(document: &mut Map<String, Value>, list: &str, label: &str, text: &str) {
     let mut old: Vec<Value> = entries(document, list).cloned().collect();
-    let scheme = match part {
-        ListPart::Keywords => Some(Value::from(KEYWORD_SCHEME)),
+    let scheme = if list == SUBJECTS {
+        Some(Value::from(KEYWORD_SCHEME))
+    } else {
         // Such a list has one scheme, which the agency chose.
-        ListPart::All => old.iter().find_map(|entry| entry.get("scheme").cloned()),
+        old.iter().find_map(|entry| entry.get("scheme").cloned())
     };
     let mut new: Vec<Value> = Vec::new();
     for line in lines(text) {
-        let same =
-            old.iter().position(|entry| part.has(entry) && string(entry.get(label)) == line);
+        let same = old
+            .iter()
+            .position(|entry| is_of_field(list, entry) && string(entry.get(label)) == line);
         match same {
             Some(at) => new.push(old.remove(at)),
             None => {
@@ -336,7 +307,7 @@ fn write_entries(
             }
         }
     }
-    old.retain(|entry| !part.has(entry) || string(entry.get(label)).is_empty());
+    old.retain(|entry| !is_of_field(list, entry) || string(entry.get(label)).is_empty());
     old.append(&mut new);
     set(document, list, Value::Array(old));
 }
