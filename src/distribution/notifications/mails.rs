@@ -166,16 +166,14 @@ impl Notifications {
 
     fn entry(&self, found: &CatalogEntry, zone: &TimeZone) -> MailEntry {
         let document = &found.document;
-        let created = document.text("versioncreated");
-        let created = created.and_then(|text| text.parse::<Timestamp>().ok());
-        let time = created.unwrap_or(found.stored).to_zoned(zone.clone());
+        let created = document.time("versioncreated").unwrap_or(found.stored);
         MailEntry {
             headline: headline(found).to_owned(),
             description: document.text("description_text").unwrap_or_default().to_owned(),
             byline: document.text("byline").unwrap_or_default().to_owned(),
             source: document.text("source").unwrap_or_default().to_owned(),
             media_type: found.key.media_type.to_string(),
-            time: time.strftime("%Y-%m-%d %H:%M").to_string(),
+            time: created.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M").to_string(),
             url: self.page(&found.key),
             thumbnail: None,
         }

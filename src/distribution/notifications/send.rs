@@ -337,47 +337,35 @@ impl Notifications {
         let now = clock::now();
         let addressed =
             AddressedMessage { id: message.id, notification: &notification, user: &user, now };
-        match &message.content {
-            MessageContent::Item { .. } => {
-                self.post(&addressed, message.content.items(), MailOccasion::Item, 0).await
-            }
-            MessageContent::Digest { items, more } => {
-                self.post(&addressed, items, MailOccasion::Digest, *more).await
-            }
-            // Handled above: these messages belong to no notification.
-            MessageContent::DeviceMoved { .. }
-            | MessageContent::SetPassword { .. }
-            | MessageContent::PasswordChanged
-            | MessageContent::KeyMade { .. }
-            | MessageContent::NewBrowser { .. } => Ok(SendOutcome::Dropped),
-            MessageContent::Push { item, token, device } => {
-                let Ok(kind) = device.parse::<DeviceKind>() else {
-                    return Ok(SendOutcome::Dropped);
-                };
-                // A phone that changed hands or was signed out must not get messages of its former user.
-                let owner = message.user;
-                let devices = self.db().read(move |tx| tx.list_devices(owner)).await?;
-                let is_registered = devices
-                    .iter()
-                    .any(|registered| registered.token == *token && registered.kind == kind);
-                if !is_registered {
-                    return Ok(SendOutcome::Dropped);
-                }
-                let rendered = self.push_message(&addressed, item, kind, token).await?;
-                let Some(rendered) = rendered else { return Ok(SendOutcome::Dropped) };
-                // As with mails, a different node may have claimed and sent the message while this node was
-                // suspended.
-                if !self.inner.services.guard.node().is_confirmed() {
-                    return Ok(SendOutcome::Uncertain);
-                }
-                Ok(match self.inner.services.push.send(&rendered, clock::now).await {
-                    Ok(()) => SendOutcome::Sent,
-                    Err(PushError::InvalidToken { reason }) => SendOutcome::InvalidToken(reason),
-                    Err(PushError::Permanent { reason }) => SendOutcome::Failed(reason),
-                    Err(PushError::Retry { reason, after }) => SendOutcome::Retry(reason, after),
-                })
-            }
+        let MessageContent::Push { item, token, device } = &message.content else {
+            let (occasion, more) = if let MessageContent::Digest { more, .. } = &message.content {
+                (MailOccasion::Digest, *more)
+            } else {
+                (MailOccasion::Item, 0)
+            };
+            return self.post(&addressed, message.content.items(), occasion, more).await;
+        };
+        let Ok(kind) = device.parse::<DeviceKind>() else { return Ok(SendOutcome::Dropped) };
+        // A phone that changed hands or was signed out must not get messages of its former user.
+        let owner = message.user;
+        let devices = self.db().read(move |tx| tx.list_devices(owner)).await?;
+        let is_registered =
+            devices.iter().any(|registered| registered.token == *token && registered.kind == kind);
+        if !is_registered {
+            return Ok(SendOutcome::Dropped);
         }
+        let rendered = self.push_message(&addressed, item, kind, token).await?;
+        let Some(rendered) = rendered else { return Ok(SendOutcome::Dropped) };
+        // As with mails, a different node may have claimed and sent the message while this node was suspended.
+        if !self.inner.services.guard.node().is_confirmed() {
+            return Ok(SendOutcome::Uncertain);
+        }
+        Ok(match self.inner.services.push.send(&rendered, clock::now).await {
+            Ok(()) => SendOutcome::Sent,
+            Err(PushError::InvalidToken { reason }) => SendOutcome::InvalidToken(reason),
+            Err(PushError::Permanent { reason }) => SendOutcome::Failed(reason),
+            Err(PushError::Retry { reason, after }) => SendOutcome::Retry(reason, after),
+        })
     }
 
     async fn post(

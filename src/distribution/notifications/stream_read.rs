@@ -22,15 +22,7 @@ use model::item::MediaLinks;
 pub struct StreamResponse {
     /// The JSON `{"hits": […]}`.
     pub text: Bytes,
-    acknowledgement: StreamAcknowledgement,
-}
-
-impl StreamResponse {
-    /// Returns the text and the acknowledgement, which must complete before the last byte of the text is sent.
-    #[must_use]
-    pub fn into_parts(self) -> (Bytes, StreamAcknowledgement) {
-        (self.text, self.acknowledgement)
-    }
+    pub acknowledgement: StreamAcknowledgement,
 }
 
 /// Items in flight to a client. If it is dropped without an acknowledgement, the items are released to their
