@@ -99,10 +99,7 @@ pub fn plan(
     if file.is_whole_hires() && file.extension() != RenditionExtension::JPEG {
         return Err(access::not_available(path));
     }
-    let files = match file.association() {
-        None => AssetGroup::of_item(&entry.assets),
-        Some(key) => AssetGroup::of_association(&entry.assets, key),
-    };
+    let files = AssetGroup::of(&entry.assets, file.association());
     let (source, base) =
         rendition_steps(files, name, settings).ok_or_else(|| access::not_available(path))?;
     let upright = source.upright();

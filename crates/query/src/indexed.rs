@@ -129,9 +129,6 @@ impl IndexedDocument {
         for facet in Facet::iter() {
             facets[facet.index()] = facet_values(key, document, facts, facet);
         }
-        let dates = dates(document, zone);
-        let language = document.text("language").unwrap_or_default().to_owned();
-        let picture_hash = facts.picture_hash;
         Self {
             headline,
             description,
@@ -139,10 +136,10 @@ impl IndexedDocument {
             rest,
             tags,
             facets,
-            dates,
+            dates: dates(document, zone),
             numbers,
-            language,
-            picture_hash,
+            language: document.text("language").unwrap_or_default().to_owned(),
+            picture_hash: facts.picture_hash,
         }
     }
 }

@@ -28,16 +28,11 @@ const DOCS_PER_DEADLINE_CHECK: usize = 4096;
 
 /// Returns the words that make a document relevant: the searched words without the excluded ones.
 fn relevant(query: &Query) -> Vec<&WordPattern> {
-    match query {
-        Query::All
-        | Query::Dates(_)
-        | Query::Numbers(_)
-        | Query::Present(_)
-        | Query::Item(_)
-        | Query::Not(_) => Vec::new(),
-        Query::Words(words) => vec![words],
-        Query::And(parts) | Query::Or(parts) => parts.iter().flat_map(relevant).collect(),
+    if let Query::Words(words) = query {
+        return vec![words];
     }
+    let (Query::And(parts) | Query::Or(parts)) = query else { return Vec::new() };
+    parts.iter().flat_map(relevant).collect()
 }
 
 /// Builds the query that scores documents by all words except prefixes; `None` if there are only prefixes.

@@ -291,11 +291,9 @@ impl DocumentRequest<'_> {
             return;
         }
         let none = RightsMetadata::default();
-        let (files, item) = match association {
-            None => (self.files(), item),
-            // The rights override of a text does not apply to the photographs in it.
-            Some(key) => (AssetGroup::of_association(self.assets, key), &none),
-        };
+        // The rights override of a text does not apply to the photographs in it.
+        let item = if association.is_none() { item } else { &none };
+        let files = AssetGroup::of(self.assets, association);
         let layers = RightsLayers { files, settings, item };
         stated_rights::state(fields, layers, self.with_file_rights);
     }
@@ -306,10 +304,7 @@ impl DocumentRequest<'_> {
         association: Option<&AssociationKey>,
         links: &L,
     ) -> Result<Map<String, Value>, CropError> {
-        let files = match association {
-            None => self.files(),
-            Some(key) => AssetGroup::of_association(self.assets, key),
-        };
+        let files = AssetGroup::of(self.assets, association);
         let listed = match association {
             None => listed_renditions(self.key.media_type),
             Some(_) => &OF_ASSOCIATIONS,

@@ -125,16 +125,12 @@ impl InterestMatcher {
         self.remove(number);
         let mut program = Vec::new();
         program::compile(&interest.query, &mut self.leaves, &mut program);
-        let products = self.intern_products(&interest.products);
-        let excluded = self.intern_products(&interest.products_excluded);
+        let products = self.products.intern_distinct(arcs(&interest.products));
+        let excluded = self.products.intern_distinct(arcs(&interest.products_excluded));
         let agreements = match &interest.cover {
             InterestCoverage::Everything => None,
             InterestCoverage::Agreements(ids) => {
-                let mut ids: Vec<_> = ids.iter().map(|id| self.agreements.intern(*id).0).collect();
-                release_duplicates(&mut ids, |id| {
-                    self.agreements.release(id);
-                });
-                Some(ids)
+                Some(self.agreements.intern_distinct(ids.iter().copied()))
             }
         };
         let (key_kind, keys) = self.choose_keys(&program, &products, agreements.as_deref());
@@ -160,18 +156,6 @@ impl InterestMatcher {
             InterestEntry::new(number, media_type, key_kind, &places, needs_coverage, conditions);
         self.entries[index_of(slot)] = Some(entry);
         self.numbers.insert(number, slot);
-    }
-
-    fn intern_products(&mut self, codes: &[String]) -> Vec<u32> {
-        let mut numbers = Vec::with_capacity(codes.len());
-        for code in codes {
-            let (number, _) = self.products.intern(code.as_str().into());
-            numbers.push(number);
-        }
-        release_duplicates(&mut numbers, |number| {
-            self.products.release(number);
-        });
-        numbers
     }
 
     /// Chooses the keys under which to file an interest. Every matching item has at least one of them.
@@ -370,15 +354,6 @@ fn for_any_column(keys: &[u32]) -> Vec<(u32, ColumnMask)> {
     keys.iter().map(|key| (*key, ANY)).collect()
 }
 
-/// Removes repetitions from `numbers` and releases one use for each.
-fn release_duplicates(numbers: &mut Vec<u32>, mut release: impl FnMut(u32)) {
-    // Interning counted each repetition as a use, but the removal of an interest releases a code only once.
-    numbers.sort_unstable();
-    numbers.dedup_by(|first, second| {
-        let is_repeated = first == second;
-        if is_repeated {
-            release(*first);
-        }
-        is_repeated
-    });
+fn arcs(codes: &[String]) -> impl Iterator<Item = Arc<str>> {
+    codes.iter().map(|code| code.as_str().into())
 }
