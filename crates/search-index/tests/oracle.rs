@@ -33,7 +33,7 @@ fn write(writer: &mut IndexWriter, written: &[SampleVersion], first: usize) {
             number: number(at),
             key: &key,
             stored_ms: oracle::start().as_millisecond(),
-            status: version.status(),
+            status: version.status,
             order_ms: version.order().as_millisecond(),
             embargoed_ms: version.embargoed().map(|until| until.as_millisecond()),
             indexed: &indexed,

@@ -70,7 +70,7 @@ proptest! {
             let covering = (0..).zip(&requests).filter(|(_, request)| covers(request));
             let agreements = covering.map(|(number, _)| AgreementId(number)).collect();
             let item =
-                MatchSubject { media_type: one.media_type(), indexed: &indexed, agreements: &agreements };
+                MatchSubject { media_type: one.media_type, indexed: &indexed, agreements: &agreements };
             let finds = |(_, keys): &(i64, &Vec<ItemKey>)| keys.contains(&one.key());
             let expected: Vec<i64> =
                 (0..).zip(&found).filter(finds).map(|(number, _)| number).collect();

@@ -13,7 +13,7 @@ pub(super) fn item(version: &SampleVersion) -> NewItem {
         key: version.key(),
         document: version.document().to_stored(),
         assets: None,
-        pub_status: version.status(),
+        pub_status: version.status,
         order_time: version.order(),
         embargoed: version.embargoed(),
         stored: oracle::start(),
