@@ -157,8 +157,7 @@ impl<L: MediaLinks> AddressRewriter<'_, L> {
                 let presence = named
                     .as_ref()
                     .filter(|_| was_looked_up)
-                    .map(|named| (self.presence)(&named.key));
-                let presence = presence.unwrap_or(ItemPresence::Absent);
+                    .map_or(ItemPresence::Absent, |named| (self.presence)(&named.key));
                 if let Some(named) = named.filter(|_| presence != ItemPresence::Absent) {
                     linked.insert("uri".to_owned(), Value::String(self.uri(&named)));
                     self.write_renditions(&named.key, linked);
