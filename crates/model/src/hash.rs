@@ -80,35 +80,22 @@ impl_serde_as_text!(ContentHash);
 #[error("{0:?} is not a SHA-256 hash")]
 pub struct HashError(String);
 
-impl HashError {
-    fn new(text: &str) -> Self {
-        // The error repeats the text, which may be very long.
-        Self(text.chars().take(80).collect())
-    }
-}
-
 impl FromStr for ContentHash {
     type Err = HashError;
 
     fn from_str(text: &str) -> Result<Self, HashError> {
-        let bytes = text.as_bytes();
-        let mut hash = [0u8; 32];
-        // Compares bytes: a byte of a character beyond ASCII is not a hex digit and fails below.
-        if bytes.len() != 64 {
-            return Err(HashError::new(text));
+        // The error repeats the text, which may be very long.
+        let error = || HashError(text.chars().take(80).collect());
+        // Checked first, because the conversion of a pair would also accept a sign.
+        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(error());
         }
-        for (byte, pair) in hash.iter_mut().zip(bytes.chunks_exact(2)) {
-            let high = hex_digit(pair[0]).ok_or_else(|| HashError::new(text))?;
-            let low = hex_digit(pair[1]).ok_or_else(|| HashError::new(text))?;
-            *byte = high << 4 | low;
+        let mut hash = [0u8; 32];
+        for (at, byte) in hash.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).map_err(|_| error())?;
         }
         Ok(Self(hash))
     }
-}
-
-fn hex_digit(byte: u8) -> Option<u8> {
-    let digit = char::from(byte).to_digit(16)?;
-    u8::try_from(digit).ok()
 }
 
 #[cfg(test)]

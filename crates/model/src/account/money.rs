@@ -19,21 +19,16 @@ impl FromStr for Money {
     type Err = MoneyError;
 
     fn from_str(text: &str) -> Result<Self, MoneyError> {
-        let (negative, digits) = match text.strip_prefix('-') {
-            Some(rest) => (true, rest),
-            None => (false, text),
-        };
+        let digits = text.strip_prefix('-').unwrap_or(text);
         let (units, cents) = digits.split_once('.').ok_or(MoneyError)?;
-        // `i64::from_str` alone would accept a sign here, as in `1.+5`.
+        // `i64::from_str` alone would accept a sign.
         if units.is_empty() || cents.len() != 2 || !all_digits(units) || !all_digits(cents) {
             return Err(MoneyError);
         }
-        let units: i64 = units.parse().map_err(|_| MoneyError)?;
-        let cents: i64 = cents.parse().map_err(|_| MoneyError)?;
-        // An overflow is refused, since a wrapped amount would be a different price.
-        let amount = units.checked_mul(100).and_then(|sum| sum.checked_add(cents));
-        let amount = amount.ok_or(MoneyError)?;
-        Ok(Self { hundredths: if negative { -amount } else { amount } })
+        // An amount that is too large is refused.
+        let amount: i64 = format!("{units}{cents}").parse().map_err(|_| MoneyError)?;
+        let is_negative = digits.len() < text.len();
+        Ok(Self { hundredths: if is_negative { -amount } else { amount } })
     }
 }
 
