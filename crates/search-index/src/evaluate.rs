@@ -1,7 +1,5 @@
 //! Evaluates a filter to the set of matching documents in each segment.
 
-use std::borrow::Cow;
-use std::ops::{BitAndAssign, SubAssign};
 use std::sync::Arc;
 
 use model::PictureHash;
@@ -78,7 +76,7 @@ impl IndexSnapshot {
         let mut sets = Vec::with_capacity(self.segments.len());
         for segment in &self.segments {
             let evaluation = SegmentEvaluation { snapshot: self, segment, is_over };
-            sets.push(evaluation.find_cached(FilterCondition::Words(words.clone()))?);
+            sets.push(evaluation.cached_set(FilterCondition::Words(words.clone()))?);
         }
         Ok(sets)
     }
@@ -110,7 +108,7 @@ impl MatchedDocuments<'_> {
         let mut sets = Vec::with_capacity(self.sets.len());
         for (segment, found) in self.snapshot.segments.iter().zip(&self.sets) {
             let evaluation = SegmentEvaluation { snapshot: self.snapshot, segment, is_over };
-            sets.push(found & evaluation.evaluate(query)?.as_ref());
+            sets.push(found & &*evaluation.evaluate(query)?);
         }
         Ok(sets)
     }
@@ -152,8 +150,6 @@ impl MatchedDocuments<'_> {
     }
 }
 
-type Set<'a> = Cow<'a, RoaringBitmap>;
-
 /// The evaluation of a filter in one segment.
 struct SegmentEvaluation<'a> {
     snapshot: &'a IndexSnapshot,
@@ -161,26 +157,11 @@ struct SegmentEvaluation<'a> {
     is_over: DeadlineCheck<'a>,
 }
 
-/// A cached set, or one that belongs to this search.
-enum ConditionSet<'a> {
-    Cached(Arc<RoaringBitmap>),
-    Set(Set<'a>),
-}
-
-impl AsRef<RoaringBitmap> for ConditionSet<'_> {
-    fn as_ref(&self) -> &RoaringBitmap {
-        match self {
-            Self::Cached(set) => set,
-            Self::Set(set) => set,
-        }
-    }
-}
-
-impl<'a> SegmentEvaluation<'a> {
+impl SegmentEvaluation<'_> {
     /// Returns the documents that match and are not removed.
     fn matching(&self, filter: &SearchFilter) -> Result<RoaringBitmap> {
         // Cached sets may contain removed documents, so the live documents are part of every intersection.
-        let mut required = vec![self.live()];
+        let mut required = vec![Arc::clone(&self.segment.live)];
         if let Some(media_type) = filter.media_type {
             required.push(self.cached_set(FilterCondition::MediaType(media_type))?);
         }
@@ -212,7 +193,7 @@ impl<'a> SegmentEvaluation<'a> {
         if let Some(now) = filter.hides_embargoed_at {
             // The set of embargoed documents changes with time and not with a commit, so it is not cached.
             let hidden = self.segment.hidden(now.as_millisecond());
-            excluded.push(ConditionSet::Set(Cow::Owned(hidden)));
+            excluded.push(Arc::new(hidden));
         }
         let mut found = combine(required, &excluded);
         self.restrict(&mut found, filter);
@@ -253,8 +234,8 @@ impl<'a> SegmentEvaluation<'a> {
     fn split(
         &self,
         parts: &[Query],
-        required: &mut Vec<ConditionSet<'a>>,
-        excluded: &mut Vec<ConditionSet<'a>>,
+        required: &mut Vec<Arc<RoaringBitmap>>,
+        excluded: &mut Vec<Arc<RoaringBitmap>>,
     ) -> Result<()> {
         for part in parts {
             if let Query::Not(part) = part {
@@ -267,9 +248,9 @@ impl<'a> SegmentEvaluation<'a> {
     }
 
     /// Returns the documents that match a query, possibly including removed ones.
-    fn evaluate(&self, query: &Query) -> Result<ConditionSet<'a>> {
+    fn evaluate(&self, query: &Query) -> Result<Arc<RoaringBitmap>> {
         match query {
-            Query::All => Ok(self.live()),
+            Query::All => Ok(Arc::clone(&self.segment.live)),
             Query::Words(words) => self.cached_set(FilterCondition::Words(words.clone())),
             Query::Dates(dates) => self.cached_set(FilterCondition::Dates(*dates)),
             Query::Numbers(numbers) => self.cached_set(FilterCondition::Numbers(*numbers)),
@@ -277,50 +258,35 @@ impl<'a> SegmentEvaluation<'a> {
             Query::Item(id) => self.cached_set(FilterCondition::Item(id.clone())),
             Query::And(parts) => {
                 // With exclusions only, as in `(-a -b)`, the conjunction starts from all documents.
-                let mut required = vec![self.live()];
+                let mut required = vec![Arc::clone(&self.segment.live)];
                 let mut excluded = Vec::new();
                 self.split(parts, &mut required, &mut excluded)?;
-                Ok(ConditionSet::Set(Cow::Owned(combine(required, &excluded))))
+                Ok(Arc::new(combine(required, &excluded)))
             }
-            Query::Or(parts) => {
-                let sets: Vec<_> =
-                    parts.iter().map(|part| self.evaluate(part)).collect::<Result<_>>()?;
-                Ok(ConditionSet::Set(Cow::Owned(sets.iter().map(AsRef::as_ref).union())))
-            }
-            Query::Not(part) => {
-                let set = &*self.segment.live - self.evaluate(part)?.as_ref();
-                Ok(ConditionSet::Set(Cow::Owned(set)))
-            }
+            Query::Or(parts) => union(parts.iter().map(|part| self.evaluate(part))),
+            Query::Not(part) => Ok(Arc::new(&*self.segment.live - &*self.evaluate(part)?)),
         }
     }
 
-    fn statuses(&self, statuses: &[PubStatus]) -> Result<ConditionSet<'a>> {
+    fn statuses(&self, statuses: &[PubStatus]) -> Result<Arc<RoaringBitmap>> {
         // The usual case: a single status needs no union, and its set is shared with the cache.
         if let [status] = statuses {
             return self.cached_set(FilterCondition::Status(*status));
         }
-        let sets = statuses.iter().map(|status| self.cached_set(FilterCondition::Status(*status)));
-        let sets: Vec<_> = sets.collect::<Result<_>>()?;
-        Ok(ConditionSet::Set(Cow::Owned(sets.iter().map(AsRef::as_ref).union())))
-    }
-
-    /// Returns the documents that are not removed.
-    fn live(&self) -> ConditionSet<'a> {
-        ConditionSet::Set(Cow::Borrowed(&*self.segment.live))
+        union(statuses.iter().map(|status| self.cached_set(FilterCondition::Status(*status))))
     }
 
     /// Returns the documents with at least one of the values of a facet.
-    fn with_values(&self, condition: &FacetCondition) -> Result<ConditionSet<'a>> {
-        let mut sets = Vec::with_capacity(condition.values.len());
-        for value in &condition.values {
-            let condition = FilterCondition::Value(condition.facet, value.clone());
-            sets.push(self.cached_set(condition)?);
-        }
-        Ok(ConditionSet::Set(Cow::Owned(sets.iter().map(AsRef::as_ref).union())))
+    fn with_values(&self, condition: &FacetCondition) -> Result<Arc<RoaringBitmap>> {
+        let sets = condition
+            .values
+            .iter()
+            .map(|value| self.cached_set(FilterCondition::Value(condition.facet, value.clone())));
+        union(sets)
     }
 
     /// Returns the documents with at least one of the product codes.
-    fn products(&self, codes: &[String]) -> Result<ConditionSet<'a>> {
+    fn products(&self, codes: &[String]) -> Result<Arc<RoaringBitmap>> {
         let mut codes = codes.to_vec();
         // Sorted, so that the same codes in any order share one cache entry.
         codes.sort_unstable();
@@ -329,11 +295,7 @@ impl<'a> SegmentEvaluation<'a> {
     }
 
     /// Returns the documents of a condition from the cache, or looks them up.
-    fn cached_set(&self, condition: FilterCondition) -> Result<ConditionSet<'a>> {
-        self.find_cached(condition).map(ConditionSet::Cached)
-    }
-
-    fn find_cached(&self, condition: FilterCondition) -> Result<Arc<RoaringBitmap>> {
+    fn cached_set(&self, condition: FilterCondition) -> Result<Arc<RoaringBitmap>> {
         let cache = &self.snapshot.shared.set_cache;
         cache.get_or_insert(self.segment.id(), condition, |condition| self.look_up(condition))
     }
@@ -365,7 +327,7 @@ impl<'a> SegmentEvaluation<'a> {
     fn forms(&self, words: &WordPattern, lookup: TermLookup<'_>) -> Result<RoaringBitmap> {
         let written = FilterCondition::Words(WordPattern { forms: false, ..words.clone() });
         // Cached on its own, because ranking by relevance needs the hits as written, too.
-        let written = self.find_cached(written)?;
+        let written = self.cached_set(written)?;
         let terms = stems::query_terms(words);
         let field = self.snapshot.shared.fields.stems;
         Ok(lookup.any_of(field, terms.iter().map(String::as_str))? | &*written)
@@ -417,19 +379,28 @@ impl<'a> SegmentEvaluation<'a> {
 
 /// Intersects all of `required`, at least one, and subtracts `excluded`. Starts with the smallest set, so
 /// that every step has as little work as possible.
-fn combine(mut required: Vec<ConditionSet<'_>>, excluded: &[ConditionSet<'_>]) -> RoaringBitmap {
-    required.sort_by_key(|set| set.as_ref().len());
-    let mut sets = required.iter().map(AsRef::as_ref);
+fn combine(
+    mut required: Vec<Arc<RoaringBitmap>>,
+    excluded: &[Arc<RoaringBitmap>],
+) -> RoaringBitmap {
+    required.sort_by_key(|set| set.len());
+    let mut sets = required.iter().map(|set| &**set);
     let mut found = match (sets.next(), sets.next()) {
         (None, _) => RoaringBitmap::new(),
         (Some(first), None) => first.clone(),
         (Some(first), Some(second)) => first & second,
     };
     for set in sets {
-        found.bitand_assign(set);
+        found &= set;
     }
     for set in excluded {
-        found.sub_assign(set.as_ref());
+        found -= &**set;
     }
     found
+}
+
+/// Returns the documents of all `sets`.
+fn union(sets: impl Iterator<Item = Result<Arc<RoaringBitmap>>>) -> Result<Arc<RoaringBitmap>> {
+    let sets: Vec<_> = sets.collect::<Result<_>>()?;
+    Ok(Arc::new(sets.iter().map(|set| &**set).union()))
 }
