@@ -344,16 +344,6 @@ enum CommandOutcome {
     Lost(StreamBatch, oneshot::Sender<Result<()>>),
 }
 
-/// The commands of one transaction.
-struct CommandBatch {
-    commands: Vec<StreamCommand>,
-    incarnation: Uuid,
-    released: Arc<ReleasedItems>,
-    now: Timestamp,
-    /// Whether the clock jumped since the last transaction.
-    clock_jumped: bool,
-}
-
 impl StreamCommands {
     /// Executes commands until all senders are dropped.
     pub(super) async fn run(
@@ -389,15 +379,16 @@ impl StreamCommands {
             let clock_jumped =
                 last_run.is_none_or(|last_run| now < last_run || now > last_run + DOWNTIME_MIN);
             last_run = Some(now);
-            let batch = CommandBatch {
-                commands,
-                incarnation: self.node.incarnation(),
-                released: Arc::clone(&self.released),
-                now,
-                clock_jumped,
-            };
+            let incarnation = self.node.incarnation();
+            let released = Arc::clone(&self.released);
+            let written = db.write(move |tx| {
+                if clock_jumped {
+                    record_heartbeat(tx, now)?;
+                }
+                run_commands(tx, commands, incarnation, &released, now)
+            });
             // If the transaction fails, the reply channels are dropped, which readers see as an error.
-            match db.write(move |tx| run_command(tx, batch)).await {
+            match written.await {
                 Ok(outcomes) => {
                     let woken: Vec<Uuid> =
                         outcomes.iter().filter_map(CommandOutcome::released_stream).collect();
@@ -474,11 +465,13 @@ fn stream_unavailable() -> Error {
     Error::new(ErrorKind::Unavailable, "The stream cannot be read now")
 }
 
-fn run_command(tx: &WriteTx<'_>, batch: CommandBatch) -> Result<Vec<CommandOutcome>, DbError> {
-    let CommandBatch { commands, incarnation, released, now, clock_jumped } = batch;
-    if clock_jumped {
-        record_heartbeat(tx, now)?;
-    }
+fn run_commands(
+    tx: &WriteTx<'_>,
+    commands: Vec<StreamCommand>,
+    incarnation: Uuid,
+    released: &Arc<ReleasedItems>,
+    now: Timestamp,
+) -> Result<Vec<CommandOutcome>, DbError> {
     // After expiry, other nodes release the items of this incarnation, so it must not claim more.
     let is_alive = tx.as_read().is_alive(incarnation)?;
     let mut outcomes = Vec::with_capacity(commands.len());
@@ -488,7 +481,7 @@ fn run_command(tx: &WriteTx<'_>, batch: CommandBatch) -> Result<Vec<CommandOutco
                 CommandOutcome::Claimed(Err(stream_unavailable()), reply)
             }
             StreamCommand::Claim { id, user, size, reply } => {
-                let claimed = match claim_items(tx, &released, incarnation, id, user, size, now) {
+                let claimed = match claim_items(tx, released, incarnation, id, user, size, now) {
                     Ok(claimed) => claimed.ok_or_else(|| {
                         let message = "There is no such stream, or it was not used for 5 minutes";
                         Error::new(ErrorKind::NotFound, message)

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use super::build::{BuildControl, add, build, commit_position, read_each, read_versions};
+use super::build::{add, build, commit_position, read_each, read_versions};
 use super::consistency::compare;
 use super::folder::IndexFolder;
 use super::shared::{SearchShared, log_position};
@@ -503,22 +503,20 @@ fn build_and_report(
 ) -> Result<bool> {
     let watch = Stopwatch::start();
     let logged_s = Cell::new(0);
-    let control = BuildControl {
-        report: &|done, count| {
-            // Searches use the old index in the meantime, and this status would refuse them.
-            if !is_rebuild {
-                shared.standing.send_replace(IndexStatus::Building { done, count });
-            }
-            metrics::gauge!(telemetry::SEARCH_INDEX_BUILT_ITEMS).set(precise(done));
-            let seconds = watch.elapsed().as_secs();
-            if seconds >= logged_s.get() + LOG_EVERY_S {
-                logged_s.set(seconds);
-                tracing::info!(done, count, "the search index is being built");
-            }
-        },
-        stops: &|| stop.load(Ordering::Relaxed),
+    let proceeds = |done: u64, count: u64| {
+        // Searches use the old index in the meantime, and this status would refuse them.
+        if !is_rebuild {
+            shared.standing.send_replace(IndexStatus::Building { done, count });
+        }
+        metrics::gauge!(telemetry::SEARCH_INDEX_BUILT_ITEMS).set(precise(done));
+        let seconds = watch.elapsed().as_secs();
+        if seconds >= logged_s.get() + LOG_EVERY_S {
+            logged_s.set(seconds);
+            tracing::info!(done, count, "the search index is being built");
+        }
+        !stop.load(Ordering::Relaxed)
     };
-    let built = build(&shared.db, path, analysis, &control)?;
+    let built = build(&shared.db, path, analysis, &proceeds)?;
     if built.is_some() {
         tracing::info!(seconds = watch.elapsed().as_secs(), "the search index was built");
     }
