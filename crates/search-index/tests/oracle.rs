@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use query::IndexedDocument;
-use search_index::oracle::{self, OracleAnswer, SampleSearch, SampleVersion};
+use search_index::testing::{self as oracle, OracleAnswer, SampleSearch, SampleVersion};
 use search_index::{
     CommitPosition, IndexSnapshot, IndexWriter, ItemVersion, ResultPage, SearchIndex, SortDate,
     SortOrder,

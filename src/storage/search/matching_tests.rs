@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 use proptest::prelude::*;
-use search_index::oracle::{self, SampleSearch};
+use search_index::testing::{self as oracle, SampleSearch};
 
 use super::oracle_tests::{item, request};
 use super::tests::Scene;

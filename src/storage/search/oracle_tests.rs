@@ -1,7 +1,7 @@
 //! Tests search through the database against a plain scan of every item.
 
 use proptest::prelude::*;
-use search_index::oracle::{self, OracleAnswer, SampleSearch, SampleVersion};
+use search_index::testing::{self as oracle, OracleAnswer, SampleSearch, SampleVersion};
 
 use super::tests::Scene;
 use super::{SearchCriteria, SearchHit};
