@@ -142,11 +142,12 @@ impl MatchedDocuments<'_> {
         facets: &[Facet],
         is_over: DeadlineCheck<'_>,
     ) -> Result<Vec<FacetCounts>> {
-        let counted = facets.iter().map(|facet| {
+        let mut counted = Vec::with_capacity(facets.len());
+        for facet in facets {
             let size = FACET_COUNTS_MAX;
-            Ok((*facet, facets::most_frequent(self, *facet, size, &|_| true, is_over)?))
-        });
-        counted.collect()
+            counted.push((*facet, facets::most_frequent(self, *facet, size, &|_| true, is_over)?));
+        }
+        Ok(counted)
     }
 }
 
