@@ -198,10 +198,7 @@ impl CatalogEntry {
 
     /// Returns the files of the item itself, or of one of its associated objects.
     pub(super) fn files<'a>(&'a self, association: Option<&'a AssociationKey>) -> AssetGroup<'a> {
-        match association {
-            None => AssetGroup::of_item(&self.assets),
-            Some(key) => AssetGroup::of_association(&self.assets, key),
-        }
+        AssetGroup::new(&self.assets, association)
     }
 
     /// Lists the associated objects whose files came with the item.

@@ -1,10 +1,10 @@
 //! The key of an associated object within an item.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use thiserror::Error;
 
+use crate::macros::impl_serde_as_text;
 use crate::token;
 
 /// The key of an associated object: `[A-Za-z0-9][A-Za-z0-9-]*`, at most 64 characters, such as `a000`.
@@ -57,18 +57,15 @@ impl fmt::Display for AssociationKey {
     }
 }
 
-impl Serialize for AssociationKey {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
+impl FromStr for AssociationKey {
+    type Err = AssociationKeyError;
+
+    fn from_str(text: &str) -> Result<Self, AssociationKeyError> {
+        Self::parse(text)
     }
 }
 
-impl<'de> Deserialize<'de> for AssociationKey {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::parse(&text).map_err(de::Error::custom)
-    }
-}
+impl_serde_as_text!(AssociationKey);
 
 /// The error for a text that is not an association key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -2,8 +2,9 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
+
+use crate::macros::impl_serde_as_text;
 
 /// The SHA-256 of a blob, which is its key in the blob store. Printed as 64 lower-case hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,13 +63,7 @@ impl ContentHasher {
 
 impl fmt::Display for ContentHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut text = [0; 64];
-        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
-            pair[0] = DIGITS[usize::from(byte >> 4)];
-            pair[1] = DIGITS[usize::from(byte & 15)];
-        }
-        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -78,53 +73,29 @@ impl fmt::Debug for ContentHash {
     }
 }
 
-impl Serialize for ContentHash {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for ContentHash {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
+impl_serde_as_text!(ContentHash);
 
 /// The error for a text that is not 64 hex digits.
 #[derive(Debug, thiserror::Error)]
 #[error("{0:?} is not a SHA-256 hash")]
 pub struct HashError(String);
 
-impl HashError {
-    fn new(text: &str) -> Self {
-        // The error repeats the text, which may be very long.
-        Self(text.chars().take(80).collect())
-    }
-}
-
 impl FromStr for ContentHash {
     type Err = HashError;
 
     fn from_str(text: &str) -> Result<Self, HashError> {
-        let bytes = text.as_bytes();
-        let mut hash = [0u8; 32];
-        // Compares bytes: a byte of a character beyond ASCII is not a hex digit and fails below.
-        if bytes.len() != 64 {
-            return Err(HashError::new(text));
+        // The error repeats the text, which may be very long.
+        let error = || HashError(text.chars().take(80).collect());
+        // Checked first, because the conversion of a pair would also accept a sign.
+        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(error());
         }
-        for (byte, pair) in hash.iter_mut().zip(bytes.chunks_exact(2)) {
-            let high = hex_digit(pair[0]).ok_or_else(|| HashError::new(text))?;
-            let low = hex_digit(pair[1]).ok_or_else(|| HashError::new(text))?;
-            *byte = high << 4 | low;
+        let mut hash = [0u8; 32];
+        for (at, byte) in hash.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).map_err(|_| error())?;
         }
         Ok(Self(hash))
     }
-}
-
-fn hex_digit(byte: u8) -> Option<u8> {
-    let digit = char::from(byte).to_digit(16)?;
-    u8::try_from(digit).ok()
 }
 
 #[cfg(test)]

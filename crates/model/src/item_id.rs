@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::macros::impl_serde_as_text;
 use crate::token;
 
 /// The id of an item: `[A-Za-z0-9][A-Za-z0-9_-]*`, at most 128 characters, case-sensitive.
@@ -14,8 +14,7 @@ use crate::token;
 /// addressed.
 ///
 /// Contract items-3.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ItemId(Box<str>);
 
 impl ItemId {
@@ -51,14 +50,8 @@ impl FromStr for ItemId {
     }
 }
 
-impl TryFrom<String> for ItemId {
-    type Error = ItemIdError;
-
-    fn try_from(text: String) -> Result<Self, ItemIdError> {
-        // Ids read from JSON pass the same checks, so a value of this type can always be addressed.
-        Self::parse(&text)
-    }
-}
+// Ids read from JSON pass the same checks, so a value of this type can always be addressed.
+impl_serde_as_text!(ItemId);
 
 /// The error for a text that is not an item id.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize, Serializer};
 use thiserror::Error;
 
 use crate::crop::CropSpec;
 use crate::item_id::{ItemId, ItemIdError};
+use crate::macros::impl_serde_as_text;
 use crate::media_type::{MediaType, UnknownMediaType};
 use crate::operation_parameters::ParameterError;
 use crate::token;
@@ -15,8 +15,7 @@ use crate::token;
 /// The identity of an item, `<mediaType>/<id>`.
 ///
 /// The host of a URI is not part of the identity (contract items-1).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ItemKey {
     pub media_type: MediaType,
     /// The id within the media type.
@@ -59,19 +58,7 @@ impl FromStr for ItemKey {
     }
 }
 
-impl TryFrom<String> for ItemKey {
-    type Error = ItemKeyError;
-
-    fn try_from(text: String) -> Result<Self, ItemKeyError> {
-        Self::parse(&text)
-    }
-}
-
-impl Serialize for ItemKey {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+impl_serde_as_text!(ItemKey);
 
 /// The error for a text that is not an item identity.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

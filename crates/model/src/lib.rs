@@ -8,6 +8,7 @@ pub mod item;
 mod item_id;
 mod item_key;
 pub mod limits;
+mod macros;
 mod media_type;
 pub mod media_url;
 mod network;

@@ -37,12 +37,9 @@ pub enum MediaType {
     Stockfoto,
 }
 
-impl MediaType {
-    /// Returns the lower-case spelling used in URLs and parameters.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
+crate::impl_as_str!(MediaType);
 
+impl MediaType {
     /// Returns the `type` in the news item document of an item of this media type.
     pub fn document_type(self) -> &'static str {
         match self {
@@ -54,6 +51,12 @@ impl MediaType {
             Self::Planning => "planning",
             Self::Calendar => "event",
         }
+    }
+
+    /// Reports whether items of this media type describe planned events.
+    #[must_use]
+    pub fn is_planned(self) -> bool {
+        matches!(self, Self::Planning | Self::Calendar)
     }
 }
 

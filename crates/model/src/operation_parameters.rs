@@ -1,14 +1,15 @@
 //! The numeric parameters of operations in media URLs, such as `_w800_h600`.
 
-use strum::{Display, EnumString, IntoStaticStr};
+use strum::{Display, EnumString};
 use thiserror::Error;
 
 /// The maximum number of digits of a number, including leading zeros: enough for any `u64`.
 const DIGITS_MAX: usize = 20;
 
-/// An operation whose parameters are numbers of pixels.
+/// An operation whose parameters are numbers of pixels. It prints its name in URLs without the dash, as in error
+/// bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[derive(Display, IntoStaticStr)]
+#[derive(Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum PixelOperation {
     Crop,
@@ -17,11 +18,6 @@ pub enum PixelOperation {
 }
 
 impl PixelOperation {
-    /// Returns the name in URLs without its dash, as in error bodies.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     /// Returns the parameters that the operation accepts.
     fn parameters(self) -> &'static [PixelParameter] {
         match self {
@@ -101,33 +97,16 @@ pub enum ParameterError {
 impl ParameterError {
     /// Returns the part of the URL at fault: an operation such as `crop`, or one of its parameters such as
     /// `crop.w`.
-    pub fn part(&self) -> &'static str {
+    pub fn part(&self) -> String {
         match self {
             Self::NoParameters { operation } | Self::Unknown { operation, .. } => {
-                operation.as_str()
+                operation.to_string()
             }
             Self::Missing { operation, parameter }
             | Self::Repeated { operation, parameter }
             | Self::NotANumber { operation, parameter, .. }
             | Self::TooLarge { operation, parameter, .. }
-            | Self::Zero { operation, parameter } => part_name(*operation, *parameter),
-        }
-    }
-}
-
-fn part_name(operation: PixelOperation, parameter: PixelParameter) -> &'static str {
-    match (operation, parameter) {
-        (PixelOperation::Crop, PixelParameter::Width) => "crop.w",
-        (PixelOperation::Crop, PixelParameter::Height) => "crop.h",
-        (PixelOperation::Crop, PixelParameter::X) => "crop.x",
-        (PixelOperation::Crop, PixelParameter::Y) => "crop.y",
-        (PixelOperation::Fit, PixelParameter::Width) => "fit.w",
-        (PixelOperation::Fit, PixelParameter::Height) => "fit.h",
-        (PixelOperation::Fill, PixelParameter::Width) => "fill.w",
-        (PixelOperation::Fill, PixelParameter::Height) => "fill.h",
-        // Only a crop has offsets; for other operations, the parser refuses them as unknown.
-        (PixelOperation::Fit | PixelOperation::Fill, PixelParameter::X | PixelParameter::Y) => {
-            operation.as_str()
+            | Self::Zero { operation, parameter } => format!("{operation}.{parameter}"),
         }
     }
 }

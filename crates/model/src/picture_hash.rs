@@ -2,8 +2,9 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
+
+use crate::macros::impl_serde_as_text;
 
 /// Number of hex digits of a hash.
 const DIGITS: usize = 16;
@@ -45,18 +46,7 @@ impl FromStr for PictureHash {
     }
 }
 
-impl Serialize for PictureHash {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for PictureHash {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
+impl_serde_as_text!(PictureHash);
 
 #[cfg(test)]
 mod tests {

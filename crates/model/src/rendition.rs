@@ -26,12 +26,7 @@ pub enum RenditionVariant {
     Web,
 }
 
-impl RenditionVariant {
-    /// Returns the canonical spelling of the variant.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+crate::impl_as_str!(RenditionVariant);
 
 /// The usage of a rendition, which determines its size.
 ///
@@ -50,12 +45,7 @@ pub enum RenditionUsage {
     Lores,
 }
 
-impl RenditionUsage {
-    /// Returns the canonical spelling of the usage.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+crate::impl_as_str!(RenditionUsage);
 
 /// The name of a rendition of an item, such as `NormalPreview`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

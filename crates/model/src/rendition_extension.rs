@@ -52,25 +52,14 @@ impl RenditionExtension {
         }
     }
 
-    /// Reports whether the file is an image.
+    /// Reports whether the file is an image. Operations may precede the extension of an image.
     pub fn is_image(self) -> bool {
-        match self {
-            Self::Image(_) | Self::Auto => true,
-            Self::Pdf | Self::Eps | Self::Mp4 => false,
-        }
-    }
-
-    /// Reports whether operations may precede the extension.
-    pub fn accepts_operations(self) -> bool {
-        self.is_image()
+        matches!(self, Self::Image(_) | Self::Auto)
     }
 
     /// Reports whether `_BlackAndWhite` may be written without a usage, which then is Hires.
     pub fn accepts_lone_variant(self) -> bool {
-        match self {
-            Self::Pdf | Self::Eps => true,
-            Self::Image(_) | Self::Auto | Self::Mp4 => false,
-        }
+        matches!(self, Self::Pdf | Self::Eps)
     }
 }
 

@@ -122,10 +122,10 @@ pub enum ResizeError {
 
 impl ResizeError {
     /// Returns the part of the URL at fault, such as `fit.w` or `preset`.
-    pub fn part(&self) -> &'static str {
+    pub fn part(&self) -> String {
         match self {
             Self::Parameter(error) => error.part(),
-            Self::PresetName { .. } => "preset",
+            Self::PresetName { .. } => "preset".to_owned(),
         }
     }
 }

@@ -67,6 +67,39 @@ pub fn split_resize(text: &str) -> Option<(&str, &'static str, &str)> {
     })
 }
 
+/// The last operation of a file name without its extension and its suffix.
+pub struct LastOperation<'a> {
+    /// The text before the operation.
+    pub before: &'a str,
+    /// The name of the operation, such as [`CROP`].
+    pub name: &'static str,
+    /// The parameters that follow the name; empty or beginning with `_`.
+    pub parameters: &'a str,
+}
+
+/// Splits off the last operation of a picture: a watermark, a crop or a size.
+pub fn split_operation(stem: &str) -> Option<LastOperation<'_>> {
+    // The watermark first: a crop or size extends to the end of the text, so a watermark after it would become a
+    // parameter.
+    if let Some(before) = strip(stem, WATERMARK) {
+        return Some(LastOperation { before, name: WATERMARK, parameters: "" });
+    }
+    let crop = split_crop(stem).map(|(before, parameters)| (before, CROP, parameters));
+    // The operation that begins later is the last one; the parameters of the other would extend into it.
+    let operations = crop.into_iter().chain(split_resize(stem));
+    let (before, name, parameters) = operations.max_by_key(|(before, ..)| before.len())?;
+    Some(LastOperation { before, name, parameters })
+}
+
+/// Removes the last token of a file name without its extension: a suffix, an operation or a kind of text.
+pub fn strip_last(stem: &str) -> Option<&str> {
+    if let Some((before, _)) = split_suffix(stem) {
+        return Some(before);
+    }
+    let kind = [CUTPASTE, INDESIGN].into_iter().find_map(|kind| strip(stem, kind));
+    kind.or_else(|| split_operation(stem).map(|operation| operation.before))
+}
+
 /// Splits off a known suffix at the end. Returns the text before it and the suffix without its underscore.
 pub fn split_suffix(text: &str) -> Option<(&str, &str)> {
     // Variants and usages contain no underscore, so the last underscore begins the suffix.

@@ -38,30 +38,14 @@ pub(super) fn find_item(address: &str) -> Option<ItemKey> {
 fn find_id(name: &str) -> Option<ItemId> {
     let mut stem = name.split('.').next()?.trim_end_matches(|c: char| !is_of_id(c));
     loop {
-        let before = match ItemId::parse(stem) {
+        match ItemId::parse(stem) {
             Ok(id) => return Some(id),
-            Err(ItemIdError::EndsInSuffix { .. }) => token::split_suffix(stem)?.0,
-            Err(ItemIdError::HasOperation { operation }) => before_operation(stem, operation)?,
-            Err(
-                ItemIdError::Empty
-                | ItemIdError::TooLong { .. }
-                | ItemIdError::BadCharacter { .. },
-            ) => return None,
-        };
-        stem = before;
+            Err(ItemIdError::EndsInSuffix { .. } | ItemIdError::HasOperation { .. }) => {
+                stem = token::strip_last(stem)?;
+            }
+            Err(_) => return None,
+        }
     }
-}
-
-/// Returns the text before an operation.
-fn before_operation<'s>(stem: &'s str, operation: &str) -> Option<&'s str> {
-    // Parameters follow a crop or a size; other operations end the text.
-    if let Some((before, _)) = token::split_crop(stem) {
-        return Some(before);
-    }
-    if let Some((before, ..)) = token::split_resize(stem) {
-        return Some(before);
-    }
-    token::strip(stem, operation)
 }
 
 fn is_of_id(c: char) -> bool {

@@ -28,13 +28,9 @@ pub enum Facet {
     MediaType,
 }
 
-impl Facet {
-    /// Returns the name of the property, such as `person.name`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
+model::impl_as_str!(Facet);
 
+impl Facet {
     /// Returns the index of the facet in arrays of all facets.
     #[must_use]
     pub fn index(self) -> usize {

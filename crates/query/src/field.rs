@@ -40,24 +40,6 @@ impl TextField {
             QueryField::Ordered(_) | QueryField::Id => None,
         }
     }
-
-    /// Returns the text of [`IndexedDocument`](super::IndexedDocument) that holds the field's tokens: `headline`,
-    /// `description`, `body` or `tags`.
-    ///
-    /// `None` for [`TextField::Anywhere`], whose tokens are in `headline`, `description`, `body` and `rest`, with
-    /// each phrase within one of them. A whole word never equals a token of `tags`, so it can be searched in all
-    /// texts. A prefix such as `per`, however, also begins tokens of `tags` that are not words
-    /// (`person.name=erik`), so a search for a prefix must exclude `tags`.
-    #[must_use]
-    pub fn column(self) -> Option<&'static str> {
-        match self {
-            Self::Anywhere => None,
-            Self::Headline => Some("headline"),
-            Self::Description => Some("description"),
-            Self::Body => Some("body"),
-            Self::Named(_) => Some("tags"),
-        }
-    }
 }
 
 /// A date property that supports range queries. Indexes store the order of the variants, so it never changes.
@@ -79,10 +61,4 @@ pub enum DateField {
     Expires,
 }
 
-impl DateField {
-    /// Returns the name of the property.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+model::impl_as_str!(DateField);

@@ -1,7 +1,14 @@
-//! Filters: conditions that narrow any query. Each is a field with a value, as in parameters and on pages.
+//! Filters: conditions that narrow a search, each a field with one value.
 //!
-//! A filter prints as part of a query, so a saved query can contain it. Values of one field are alternatives.
-//! Items must satisfy all fields and all exclusions.
+//! A filter is a parameter of the API (`place.name=Bergen`) and a choice on the search page. It prints in two ways:
+//!
+//! | Text | Written by | Example |
+//! | --- | --- | --- |
+//! | field and value, as in URLs of pages | [`Display`] | `-place.name:Bergen` |
+//! | part of a query, as in saved queries | [`ItemFilter::term`] | `place.name:"Bergen"` |
+//!
+//! Values of one field are alternatives: an item needs one of them. Items must satisfy all fields, and must have no
+//! excluded value.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -12,17 +19,17 @@ use super::fold::words;
 use super::picture::{COLOURS, ORIENTATIONS};
 use crate::limits::{FACET_CHARS_MAX, FILTER_SIDE_PX_MAX};
 
-/// Values of `terms`: items with usage terms, and items without.
+/// The values of [`FilterField::Terms`]: items with usage terms, and items without.
 const TERMS: [&str; 2] = ["special", "none"];
 
 /// The property that a filter compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterField {
-    /// The values of a facet.
+    /// A facet: the item has the value among its values of the facet.
     Facet(Facet),
     /// The minimum length of the picture's longer side, in pixels.
     MinPx,
-    /// The presence of usage terms.
+    /// The presence of usage terms: `special` or `none`.
     Terms,
 }
 
@@ -32,7 +39,7 @@ impl FilterField {
         Facet::iter().map(Self::Facet).chain([Self::MinPx, Self::Terms])
     }
 
-    /// Returns the name of the parameter.
+    /// Returns the name of the field as a parameter, such as `place.name`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -48,73 +55,32 @@ impl FilterField {
         Self::all().find(|field| field.as_str() == name)
     }
 
-    /// Returns the possible values of the field; `None` if the values are texts of items.
+    /// Returns all possible values of the field; `None` if the values depend on the items of the archive.
     #[must_use]
     pub fn choices(self) -> Option<&'static [&'static str]> {
         match self {
             Self::Facet(Facet::Orientation) => Some(&ORIENTATIONS),
             Self::Facet(Facet::Colour) => Some(&COLOURS),
             Self::Terms => Some(&TERMS),
-            Self::Facet(
-                Facet::SubjectCode
-                | Facet::ProductCode
-                | Facet::PlaceName
-                | Facet::PersonName
-                | Facet::CopyrightHolder
-                | Facet::DigitalSourceType
-                | Facet::SubjectName
-                | Facet::Byline
-                | Facet::MediaType,
-            )
-            | Self::MinPx => None,
+            Self::Facet(_) | Self::MinPx => None,
         }
     }
 
-    /// Returns whether a value of the field can be excluded.
+    /// Reports whether a value can be excluded. The other fields have an opposite: a smaller number, or the other
+    /// value.
     fn can_exclude(self) -> bool {
-        match self {
-            Self::Facet(_) => true,
-            // These fields have an opposite: a smaller number, or the other value.
-            Self::MinPx | Self::Terms => false,
-        }
+        matches!(self, Self::Facet(_))
     }
 }
 
-/// One value that items must have or must not have.
+/// A condition: items must have the value, or must not have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemFilter {
     pub field: FilterField,
+    /// The value without a sign, such as `Bergen` or `3000`.
     pub value: String,
     /// Whether items with the value are excluded.
     pub is_excluded: bool,
-}
-
-/// The reason why a text is not a value of a filter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FilterError {
-    /// The text is not a possible value of the field.
-    UnknownValue { found: String, choices: &'static [&'static str] },
-    /// The text is not a number of pixels.
-    NotANumber { found: String },
-    /// The text has no letter or digit.
-    Empty,
-    /// The text has more characters than a facet value can have.
-    TooLong,
-}
-
-impl Display for FilterError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownValue { found, choices } => {
-                write!(f, "`{found}`, expected one of {}", choices.join(", "))
-            }
-            Self::NotANumber { found } => {
-                write!(f, "`{found}`, expected pixels from 1 to {FILTER_SIDE_PX_MAX}")
-            }
-            Self::Empty => f.write_str("without letters and digits"),
-            Self::TooLong => write!(f, "longer than {FACET_CHARS_MAX} characters"),
-        }
-    }
 }
 
 impl ItemFilter {
@@ -124,23 +90,19 @@ impl ItemFilter {
         Self { field, value: value.to_owned(), is_excluded: false }
     }
 
-    /// Parses a value of `field`. A leading `-` excludes the value.
+    /// Parses the value of the parameter `field`. A leading `-` excludes the value.
     ///
-    /// Fails if the text is not a value of the field.
+    /// Fails with [`FilterError`] if the text is not a value of the field.
     pub fn parse(field: FilterField, text: &str) -> Result<Self, FilterError> {
         let excluded = text.strip_prefix('-').filter(|_| field.can_exclude());
         let value = excluded.unwrap_or(text).trim();
-        if let Some(choices) = field.choices() {
-            if !choices.contains(&value) {
-                return Err(FilterError::UnknownValue { found: beginning(value), choices });
-            }
-        } else if field == FilterField::MinPx {
-            let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
-            let pixels = value.parse::<u32>().ok().filter(|_| is_number);
-            let in_range = pixels.filter(|pixels| (1..=FILTER_SIDE_PX_MAX).contains(pixels));
-            if in_range.is_none() {
-                return Err(FilterError::NotANumber { found: beginning(value) });
-            }
+        if let Some(choices) = field.choices()
+            && !choices.contains(&value)
+        {
+            return Err(FilterError::UnknownValue { found: beginning(value), choices });
+        }
+        if field == FilterField::MinPx && !is_side_px(value) {
+            return Err(FilterError::NotANumber { found: beginning(value) });
         }
         if value.chars().count() > FACET_CHARS_MAX {
             return Err(FilterError::TooLong);
@@ -152,21 +114,20 @@ impl ItemFilter {
         Ok(Self { field, value: value.to_owned(), is_excluded: excluded.is_some() })
     }
 
-    /// Parses `<field>:<value>` or `-<field>:<value>`, the format of [`Display`]; `None` for other texts.
+    /// Parses `<field>:<value>` or `-<field>:<value>`, the texts of [`Display`]; `None` for other texts.
     #[must_use]
     pub fn find(text: &str) -> Option<Self> {
-        let (excluded, rest) = match text.strip_prefix('-') {
-            Some(rest) => (true, rest),
-            None => (false, text),
-        };
-        let (name, value) = rest.split_once(':')?;
-        let field = FilterField::find(name).filter(|field| field.can_exclude() || !excluded)?;
-        // The sign of an exclusion precedes the name here, so a sign before the value belongs to the value.
+        let unsigned = text.strip_prefix('-');
+        let is_excluded = unsigned.is_some();
+        let (name, value) = unsigned.unwrap_or(text).split_once(':')?;
+        let field = FilterField::find(name).filter(|field| field.can_exclude() || !is_excluded)?;
         let filter = Self::parse(field, value).ok()?;
-        (!filter.is_excluded).then_some(Self { is_excluded: excluded, ..filter })
+        // The sign precedes the name here, so a sign before the value is a mistake.
+        (!filter.is_excluded).then_some(Self { is_excluded, ..filter })
     }
 
-    /// Returns the part of a query that matches items with the value.
+    /// Returns the part of a query that matches the items with the value. The caller negates it if the value is
+    /// excluded.
     #[must_use]
     pub fn term(&self) -> String {
         let value = &self.value;
@@ -178,18 +139,50 @@ impl ItemFilter {
         }
     }
 
-    /// Returns `true` if both filters require a value of the same field, so that an item may have either value.
+    /// Reports whether this filter and `required` require values of the same field, so that an item may have either
+    /// value.
     fn is_alternative_to(&self, required: &Self) -> bool {
         self.field == required.field && !self.is_excluded
     }
 }
 
-/// Returns the first characters of a value, for an error.
+impl Display for ItemFilter {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let sign = if self.is_excluded { "-" } else { "" };
+        write!(f, "{sign}{}:{}", self.field.as_str(), self.value)
+    }
+}
+
+/// Reports whether a text is a number of pixels from 1 to [`FILTER_SIDE_PX_MAX`], in digits only.
+fn is_side_px(text: &str) -> bool {
+    // The number parser would also accept a sign.
+    text.bytes().all(|byte| byte.is_ascii_digit())
+        && text.parse::<u32>().is_ok_and(|px| (1..=FILTER_SIDE_PX_MAX).contains(&px))
+}
+
+/// The reason why a text is not a value of a filter. It is shown after the name of the parameter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// The text is not one of the possible values of the field.
+    #[error("`{found}`, expected one of {}", .choices.join(", "))]
+    UnknownValue { found: String, choices: &'static [&'static str] },
+    /// The text is not a number of pixels.
+    #[error("`{found}`, expected pixels from 1 to {FILTER_SIDE_PX_MAX}")]
+    NotANumber { found: String },
+    /// The text has no letter or digit.
+    #[error("without letters and digits")]
+    Empty,
+    /// The text has more characters than a facet value can have.
+    #[error("longer than {FACET_CHARS_MAX} characters")]
+    TooLong,
+}
+
+/// Returns the beginning of a value, for an error.
 fn beginning(value: &str) -> String {
     value.chars().take(FACET_CHARS_MAX).collect()
 }
 
-/// Quotes `text` as a phrase of a query.
+/// Quotes `text` as a phrase of a query: `a "b"` becomes `"a \"b\""`.
 #[must_use]
 pub fn phrase(text: &str) -> String {
     let mut phrase = String::with_capacity(text.len() + 2);
@@ -205,14 +198,16 @@ pub fn phrase(text: &str) -> String {
     phrase
 }
 
-impl Display for ItemFilter {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let sign = if self.is_excluded { "-" } else { "" };
-        write!(f, "{sign}{}:{}", self.field.as_str(), self.value)
-    }
-}
-
-/// Returns the query for `filters`; empty if there are no filters.
+/// Returns the query that all `filters` together form; empty if there are none.
+///
+/// ```
+/// use query::{ItemFilter, filter_text};
+///
+/// let texts = ["place.name:Bergen", "place.name:Oslo", "-colour:monochrome"];
+/// let filters: Vec<_> = texts.into_iter().filter_map(ItemFilter::find).collect();
+/// let query = r#"(place.name:"Bergen" OR place.name:"Oslo") -colour:"monochrome""#;
+/// assert_eq!(filter_text(&filters), query);
+/// ```
 #[must_use]
 pub fn filter_text(filters: &[ItemFilter]) -> String {
     let mut parts = Vec::new();
@@ -235,8 +230,7 @@ pub fn filter_text(filters: &[ItemFilter]) -> String {
     parts.join(" ")
 }
 
-/// Returns the query `words`, narrowed by `filters`. The words are in parentheses, because `OR` binds less tightly
-/// than the space before a filter.
+/// Returns the query `words`, narrowed by `filters`.
 #[must_use]
 pub fn narrowed_text(words: &str, filters: &[ItemFilter]) -> String {
     let words = words.trim();
@@ -246,6 +240,7 @@ pub fn narrowed_text(words: &str, filters: &[ItemFilter]) -> String {
     } else if words.is_empty() {
         filters
     } else {
+        // In parentheses, because `OR` binds less tightly than the space before a filter.
         format!("({words}) {filters}")
     }
 }

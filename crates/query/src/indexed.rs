@@ -104,7 +104,7 @@ impl IndexedDocument {
             WordCollector { tags: String::with_capacity(TAGS_BYTES), ..WordCollector::default() };
         reader.add_identity(key, document);
         // The body comes last, because the limit on words cuts the text that is read last.
-        for name in property::TOP {
+        for name in property::TOP.iter().copied() {
             if let Some(value) = document.value(name) {
                 reader.walk(&mut name.to_owned(), value);
             }
@@ -129,9 +129,6 @@ impl IndexedDocument {
         for facet in Facet::iter() {
             facets[facet.index()] = facet_values(key, document, facts, facet);
         }
-        let dates = dates(document, zone);
-        let language = document.text("language").unwrap_or_default().to_owned();
-        let picture_hash = facts.picture_hash;
         Self {
             headline,
             description,
@@ -139,10 +136,10 @@ impl IndexedDocument {
             rest,
             tags,
             facets,
-            dates,
+            dates: dates(document, zone),
             numbers,
-            language,
-            picture_hash,
+            language: document.text("language").unwrap_or_default().to_owned(),
+            picture_hash: facts.picture_hash,
         }
     }
 }
@@ -342,39 +339,30 @@ fn facet_values(
     facts: IndexedFacts<'_>,
     facet: Facet,
 ) -> Vec<String> {
-    let mut values = Vec::new();
-    match facet {
+    let texts: Vec<&str> = match facet {
         Facet::SubjectCode
         | Facet::SubjectName
         | Facet::ProductCode
         | Facet::PlaceName
         | Facet::PersonName => {
             let (list, field) = facet.as_str().split_once('.').unwrap_or_default();
-            for text in document.texts(list, field) {
-                add_facet_value(&mut values, text);
-            }
+            document.texts(list, field).collect()
         }
         Facet::CopyrightHolder | Facet::Byline => {
-            if let Some(text) = document.text(facet.as_str()) {
-                add_facet_value(&mut values, text);
-            }
+            document.text(facet.as_str()).into_iter().collect()
         }
         Facet::DigitalSourceType => {
-            if let Some(term) = facts.stated.digital_source_type {
-                add_facet_value(&mut values, property::term_code(term));
-            }
+            facts.stated.digital_source_type.map(property::term_code).into_iter().collect()
         }
         Facet::Orientation => {
-            for orientation in facts.picture.into_iter().flat_map(PictureFacts::orientations) {
-                add_facet_value(&mut values, orientation);
-            }
+            facts.picture.into_iter().flat_map(PictureFacts::orientations).collect()
         }
-        Facet::Colour => {
-            if let Some(colour) = facts.picture.and_then(PictureFacts::colour) {
-                add_facet_value(&mut values, colour);
-            }
-        }
-        Facet::MediaType => add_facet_value(&mut values, key.media_type.as_str()),
+        Facet::Colour => facts.picture.and_then(PictureFacts::colour).into_iter().collect(),
+        Facet::MediaType => vec![key.media_type.as_str()],
+    };
+    let mut values = Vec::new();
+    for text in texts {
+        add_facet_value(&mut values, text);
     }
     values
 }
@@ -392,26 +380,14 @@ fn add_facet_value(values: &mut Vec<String>, text: &str) {
 }
 
 fn dates(document: &Document, zone: &TimeZone) -> Vec<(DateField, Timestamp)> {
-    let mut dates = Vec::new();
-    for field in DateField::iter() {
-        if let Some(moment) = date(document, field, zone) {
-            dates.push((field, moment));
-        }
-    }
-    dates
+    DateField::iter().filter_map(|field| Some((field, date(document, field, zone)?))).collect()
 }
 
 fn date(document: &Document, field: DateField, zone: &TimeZone) -> Option<Timestamp> {
     let text = document.text(field.as_str())?;
-    match field {
-        DateField::Date | DateField::EndDate => time_interval::parse_day(text, zone),
-        DateField::VersionCreated
-        | DateField::VersionStored
-        | DateField::FirstCreated
-        | DateField::ContentCreated
-        | DateField::DateTime
-        | DateField::EndDateTime
-        | DateField::Embargoed
-        | DateField::Expires => time_interval::parse_time(text, zone),
+    if matches!(field, DateField::Date | DateField::EndDate) {
+        time_interval::parse_day(text, zone)
+    } else {
+        time_interval::parse_time(text, zone)
     }
 }

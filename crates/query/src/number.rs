@@ -30,13 +30,7 @@ pub enum NumberField {
     Height,
 }
 
-impl NumberField {
-    /// Returns the path of the property in a document. Picture sizes are not properties of documents.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+model::impl_as_str!(NumberField);
 
 /// A finite number as an integer with the same order: the bits of an IEEE 754 double, reversed for negative
 /// numbers. Adjacent integers are adjacent doubles.

@@ -470,12 +470,8 @@ fn find_words(place: TextField, run: &CharacterRun) -> Result<WordPattern, Query
 
 /// Returns whether a word that is typed like this in this place may match inflected forms.
 fn may_have_forms(place: TextField, typed: &str) -> bool {
-    match place {
-        TextField::Anywhere | TextField::Headline | TextField::Description | TextField::Body => {
-            !typed.chars().any(|c| c.is_uppercase() || c.is_numeric())
-        }
-        TextField::Named(_) => false,
-    }
+    let is_text = !matches!(place, TextField::Named(_));
+    is_text && !typed.chars().any(|c| c.is_uppercase() || c.is_numeric())
 }
 
 /// Shortens the client's text for a message.

@@ -53,17 +53,10 @@ impl Display for Query {
 fn write_list(f: &mut Formatter<'_>, parts: &[Query], separator: &str) -> fmt::Result {
     for (index, part) in parts.iter().enumerate() {
         f.write_str(if index == 0 { "" } else { separator })?;
-        match part {
-            Query::Or(parts) if pasted_id_of(parts).is_none() => write!(f, "({part})")?,
-            Query::All
-            | Query::Words(_)
-            | Query::Dates(_)
-            | Query::Numbers(_)
-            | Query::Present(_)
-            | Query::Item(_)
-            | Query::And(_)
-            | Query::Or(_)
-            | Query::Not(_) => part.fmt(f)?,
+        if matches!(part, Query::Or(parts) if pasted_id_of(parts).is_none()) {
+            write!(f, "({part})")?;
+        } else {
+            part.fmt(f)?;
         }
     }
     Ok(())

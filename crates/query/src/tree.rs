@@ -40,16 +40,10 @@ impl Query {
     pub fn and(parts: Vec<Self>) -> Self {
         let mut all = Vec::with_capacity(parts.len());
         for part in parts {
-            match part {
-                Self::And(inner) => all.extend(inner),
-                Self::All => {}
-                Self::Words(_)
-                | Self::Dates(_)
-                | Self::Numbers(_)
-                | Self::Present(_)
-                | Self::Item(_)
-                | Self::Or(_)
-                | Self::Not(_) => all.push(part),
+            if let Self::And(inner) = part {
+                all.extend(inner);
+            } else if part != Self::All {
+                all.push(part);
             }
         }
         // An `And` of one part is replaced by the part, so that equal queries have equal trees.
@@ -66,16 +60,13 @@ impl Query {
     pub(super) fn or(parts: Vec<Self>) -> Self {
         let mut any = Vec::with_capacity(parts.len());
         for part in parts {
-            match part {
-                Self::Or(inner) => any.extend(inner),
-                Self::All => return Self::All,
-                Self::Words(_)
-                | Self::Dates(_)
-                | Self::Numbers(_)
-                | Self::Present(_)
-                | Self::Item(_)
-                | Self::And(_)
-                | Self::Not(_) => any.push(part),
+            if part == Self::All {
+                return Self::All;
+            }
+            if let Self::Or(inner) = part {
+                any.extend(inner);
+            } else {
+                any.push(part);
             }
         }
         // As in `and`: equal queries have equal trees.
@@ -85,51 +76,40 @@ impl Query {
     /// Negates `inner`; a double negation cancels out.
     #[must_use]
     pub(super) fn negated(inner: Self) -> Self {
-        match inner {
-            Self::Not(inner) => *inner,
-            Self::All
-            | Self::Words(_)
-            | Self::Dates(_)
-            | Self::Numbers(_)
-            | Self::Present(_)
-            | Self::Item(_)
-            | Self::And(_)
-            | Self::Or(_) => Self::Not(Box::new(inner)),
-        }
+        if let Self::Not(inner) = inner { *inner } else { Self::Not(Box::new(inner)) }
     }
 
     /// Removes inflected forms: every word then matches only as written.
     #[must_use]
     pub fn without_forms(self) -> Self {
-        match self {
-            Self::All | Self::Dates(_) | Self::Numbers(_) | Self::Present(_) | Self::Item(_) => {
-                self
-            }
-            Self::Words(words) => Self::Words(WordPattern { forms: false, ..words }),
-            Self::And(parts) => Self::And(parts.into_iter().map(Self::without_forms).collect()),
-            Self::Or(parts) => Self::Or(parts.into_iter().map(Self::without_forms).collect()),
-            Self::Not(inner) => Self::Not(Box::new(inner.without_forms())),
+        if let Self::Words(words) = self {
+            return Self::Words(WordPattern { forms: false, ..words });
         }
+        self.map_parts(Self::without_forms)
     }
 
     /// Removes inflected forms below `Not`, so that an exclusion matches only as written.
     #[must_use]
     pub(super) fn with_exact_exclusions(self) -> Self {
+        // An exclusion must remove only the written word: `-hund` leaves `hundar`.
+        if let Self::Not(inner) = self {
+            return Self::Not(Box::new(inner.without_forms()));
+        }
+        self.map_parts(Self::with_exact_exclusions)
+    }
+
+    /// Applies `change` to the queries that this query joins or negates.
+    fn map_parts(self, change: fn(Self) -> Self) -> Self {
         match self {
+            Self::And(parts) => Self::And(parts.into_iter().map(change).collect()),
+            Self::Or(parts) => Self::Or(parts.into_iter().map(change).collect()),
+            Self::Not(inner) => Self::Not(Box::new(change(*inner))),
             Self::All
-            | Self::Dates(_)
             | Self::Words(_)
+            | Self::Dates(_)
             | Self::Numbers(_)
             | Self::Present(_)
             | Self::Item(_) => self,
-            Self::And(parts) => {
-                Self::And(parts.into_iter().map(Self::with_exact_exclusions).collect())
-            }
-            Self::Or(parts) => {
-                Self::Or(parts.into_iter().map(Self::with_exact_exclusions).collect())
-            }
-            // An exclusion must remove only the written word: `-hund` leaves `hundar`.
-            Self::Not(inner) => Self::Not(Box::new(inner.without_forms())),
         }
     }
 }
@@ -151,8 +131,12 @@ pub struct WordPattern {
 /// The tokens to look up for a [`WordPattern`], in the spelling of the index.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LookupTokens {
-    /// Tokens that must be adjacent in the text named by [`TextField::column`]. The last token is a prefix if
-    /// [`WordPattern::prefix`] is set.
+    /// Tokens that must be adjacent in a text of [`IndexedDocument`](super::IndexedDocument): the text of the
+    /// field, `tags` for [`TextField::Named`], or any text but `tags` for [`TextField::Anywhere`]. The last token is
+    /// a prefix if [`WordPattern::prefix`] is set.
+    ///
+    /// A whole word never equals a token of `tags`. A prefix such as `per`, however, also begins tokens of `tags`
+    /// that are not words (`person.name=erik`), so a search for a prefix must exclude `tags`.
     pub phrase: Vec<String>,
     /// Tokens that must all occur in `tags`: one for each distinct word with an accent.
     pub exact: Vec<String>,
@@ -185,19 +169,12 @@ impl WordPattern {
 
     /// Returns the token of a word of the pattern without its accents.
     fn folded_token(&self, word: &Word) -> String {
-        match self.place {
-            TextField::Named(name) => property_token(name, &word.folded),
-            TextField::Anywhere
-            | TextField::Headline
-            | TextField::Description
-            | TextField::Body => word.folded.clone(),
+        if let TextField::Named(name) = self.place {
+            format!("{}{}", property_token_prefix(name), word.folded)
+        } else {
+            word.folded.clone()
         }
     }
-}
-
-/// Returns the token of a property's word.
-fn property_token(name: &str, folded: &str) -> String {
-    format!("{}{folded}", property_token_prefix(name))
 }
 
 /// Returns the prefix of all tokens of a property.

@@ -10,12 +10,12 @@ use query::{Facet, Query, TextField, Word, WordPattern, words};
 use roaring::RoaringBitmap;
 use tantivy::schema::Field;
 
-use crate::error::{IndexError, Result};
+use crate::error::Result;
 use crate::evaluate::MatchedDocuments;
 use crate::facets;
 use crate::index::IndexSnapshot;
 use crate::limits::{COMPLETION_CANDIDATES_MAX, COMPLETION_CANDIDATES_MIN, COMPLETION_TERMS_MAX};
-use crate::words::{DeadlineCheck, fields_of};
+use crate::words::{DeadlineCheck, ensure_time, fields_of};
 
 /// The number of terms between two deadline checks.
 const TERMS_PER_DEADLINE_CHECK: usize = 4096;
@@ -83,9 +83,7 @@ impl MatchedDocuments<'_> {
             if at >= COMPLETION_CANDIDATES_MIN && counted.len() >= size {
                 break;
             }
-            if is_over() {
-                return Err(IndexError::TimedOut);
-            }
+            ensure_time(is_over)?;
             let found = self.count_spelling(candidate, start, &narrowed, is_over)?;
             // Two spellings with accents may have the same spelling without accents.
             if let Some(found) = found.filter(|found| !counted.contains(found)) {
@@ -133,7 +131,13 @@ impl MatchedDocuments<'_> {
         let sets = self.documents_matching(&Query::Words(pattern), is_over)?;
         let found = MatchedDocuments { snapshot: self.snapshot, sets };
         let size = request.size;
-        facets::count_values(&found, facet, size, &|value| contains(value, request.typed), is_over)
+        facets::most_frequent(
+            &found,
+            facet,
+            size,
+            &|value| contains(value, request.typed),
+            is_over,
+        )
     }
 
     /// Counts the documents of `sets` that contain `word` as written. `sets` has one set for each segment.
@@ -149,7 +153,7 @@ impl MatchedDocuments<'_> {
 }
 
 /// The pattern of a word anywhere in a document, as written.
-fn pattern(word: &Word) -> WordPattern {
+pub(crate) fn pattern(word: &Word) -> WordPattern {
     let words = vec![word.clone()];
     WordPattern { place: TextField::Anywhere, words, prefix: false, forms: false }
 }
@@ -257,9 +261,7 @@ fn read_terms(
 ) -> Result<()> {
     for segment in &snapshot.segments {
         // Checked here too: many small segments have few terms each.
-        if is_over() {
-            return Err(IndexError::TimedOut);
-        }
+        ensure_time(is_over)?;
         let terms = segment.reader.inverted_index(field)?;
         let mut range = terms.terms().range().ge(start.as_bytes()).into_stream()?;
         let mut count = 0;
@@ -269,8 +271,8 @@ fn read_terms(
             && range.key().starts_with(start.as_bytes())
         {
             count += 1;
-            if count % TERMS_PER_DEADLINE_CHECK == 0 && is_over() {
-                return Err(IndexError::TimedOut);
+            if count % TERMS_PER_DEADLINE_CHECK == 0 {
+                ensure_time(is_over)?;
             }
             if let Ok(term) = std::str::from_utf8(range.key()) {
                 each(term, u64::from(range.value().doc_freq));

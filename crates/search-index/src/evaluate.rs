@@ -1,7 +1,5 @@
 //! Evaluates a filter to the set of matching documents in each segment.
 
-use std::borrow::Cow;
-use std::ops::{BitAndAssign, SubAssign};
 use std::sync::Arc;
 
 use model::PictureHash;
@@ -12,15 +10,16 @@ use query::{
 use roaring::{MultiOps, RoaringBitmap};
 use tantivy::columnar::Column;
 
-use crate::error::{IndexError, Result};
+use crate::error::Result;
 use crate::index::IndexSnapshot;
+use crate::limits::FACET_COUNTS_MAX;
 use crate::request::{
     Coverage, FacetCondition, FacetCounts, OrderPosition, ResultPage, SearchFilter, SortDate,
     SortOrder,
 };
 use crate::segment::IndexSegment;
 use crate::sets::FilterCondition;
-use crate::words::{DeadlineCheck, TermLookup};
+use crate::words::{DeadlineCheck, TermLookup, ensure_time};
 use crate::{facets, near, order, rank, stems};
 
 /// The documents of a snapshot that match a filter.
@@ -34,7 +33,7 @@ impl IndexSnapshot {
     /// Finds the versions that match `filter`, except the version numbers in `removed`, which the index may still
     /// contain.
     ///
-    /// Fails with [`IndexError::TimedOut`] soon after `is_over` returns true.
+    /// Fails with [`TimedOut`](crate::IndexError::TimedOut) soon after `is_over` returns true.
     pub fn find(
         &self,
         filter: &SearchFilter,
@@ -44,9 +43,7 @@ impl IndexSnapshot {
         let mut sets = Vec::with_capacity(self.segments.len());
         for segment in &self.segments {
             // Checked here too: if all sets are cached, no lookup runs that would check the deadline.
-            if is_over() {
-                return Err(IndexError::TimedOut);
-            }
+            ensure_time(is_over)?;
             // A segment with only older versions needs no evaluation.
             if let Some(number) = filter.newer_than
                 && segment.number_max() <= u64::from(number)
@@ -79,7 +76,7 @@ impl IndexSnapshot {
         let mut sets = Vec::with_capacity(self.segments.len());
         for segment in &self.segments {
             let evaluation = SegmentEvaluation { snapshot: self, segment, is_over };
-            sets.push(evaluation.find_cached(FilterCondition::Words(words.clone()))?);
+            sets.push(evaluation.cached_set(FilterCondition::Words(words.clone()))?);
         }
         Ok(sets)
     }
@@ -111,7 +108,7 @@ impl MatchedDocuments<'_> {
         let mut sets = Vec::with_capacity(self.sets.len());
         for (segment, found) in self.snapshot.segments.iter().zip(&self.sets) {
             let evaluation = SegmentEvaluation { snapshot: self.snapshot, segment, is_over };
-            sets.push(found & evaluation.evaluate(query)?.as_ref());
+            sets.push(found & &*evaluation.evaluate(query)?);
         }
         Ok(sets)
     }
@@ -145,11 +142,14 @@ impl MatchedDocuments<'_> {
         facets: &[Facet],
         is_over: DeadlineCheck<'_>,
     ) -> Result<Vec<FacetCounts>> {
-        facets.iter().map(|facet| Ok((*facet, facets::count(self, *facet, is_over)?))).collect()
+        let mut counted = Vec::with_capacity(facets.len());
+        for facet in facets {
+            let size = FACET_COUNTS_MAX;
+            counted.push((*facet, facets::most_frequent(self, *facet, size, &|_| true, is_over)?));
+        }
+        Ok(counted)
     }
 }
-
-type Set<'a> = Cow<'a, RoaringBitmap>;
 
 /// The evaluation of a filter in one segment.
 struct SegmentEvaluation<'a> {
@@ -158,26 +158,11 @@ struct SegmentEvaluation<'a> {
     is_over: DeadlineCheck<'a>,
 }
 
-/// A cached set, or one that belongs to this search.
-enum ConditionSet<'a> {
-    Cached(Arc<RoaringBitmap>),
-    Set(Set<'a>),
-}
-
-impl AsRef<RoaringBitmap> for ConditionSet<'_> {
-    fn as_ref(&self) -> &RoaringBitmap {
-        match self {
-            Self::Cached(set) => set,
-            Self::Set(set) => set,
-        }
-    }
-}
-
-impl<'a> SegmentEvaluation<'a> {
+impl SegmentEvaluation<'_> {
     /// Returns the documents that match and are not removed.
     fn matching(&self, filter: &SearchFilter) -> Result<RoaringBitmap> {
         // Cached sets may contain removed documents, so the live documents are part of every intersection.
-        let mut required = vec![self.live()];
+        let mut required = vec![Arc::clone(&self.segment.live)];
         if let Some(media_type) = filter.media_type {
             required.push(self.cached_set(FilterCondition::MediaType(media_type))?);
         }
@@ -192,21 +177,13 @@ impl<'a> SegmentEvaluation<'a> {
             required.push(self.cached_set(FilterCondition::Near(hash))?);
         }
         let mut excluded = Vec::new();
-        match &filter.query {
-            Query::All => {}
-            // The parts of a conjunction join the other conditions, so that the smallest set of
-            // all comes first.
-            Query::And(parts) => self.split(parts, &mut required, &mut excluded)?,
-            single @ (Query::Words(_)
-            | Query::Dates(_)
-            | Query::Numbers(_)
-            | Query::Present(_)
-            | Query::Item(_)
-            | Query::Or(_)
-            | Query::Not(_)) => {
-                self.split(std::slice::from_ref(single), &mut required, &mut excluded)?;
-            }
-        }
+        // The parts of a conjunction join the other conditions, so that the smallest set of all comes first.
+        let parts = if let Query::And(parts) = &filter.query {
+            parts.as_slice()
+        } else {
+            std::slice::from_ref(&filter.query)
+        };
+        self.split(parts, &mut required, &mut excluded)?;
         for condition in &filter.facet_values {
             let sets = if condition.is_excluded { &mut excluded } else { &mut required };
             sets.push(self.with_values(condition)?);
@@ -217,7 +194,7 @@ impl<'a> SegmentEvaluation<'a> {
         if let Some(now) = filter.hides_embargoed_at {
             // The set of embargoed documents changes with time and not with a commit, so it is not cached.
             let hidden = self.segment.hidden(now.as_millisecond());
-            excluded.push(ConditionSet::Set(Cow::Owned(hidden)));
+            excluded.push(Arc::new(hidden));
         }
         let mut found = combine(required, &excluded);
         self.restrict(&mut found, filter);
@@ -258,29 +235,23 @@ impl<'a> SegmentEvaluation<'a> {
     fn split(
         &self,
         parts: &[Query],
-        required: &mut Vec<ConditionSet<'a>>,
-        excluded: &mut Vec<ConditionSet<'a>>,
+        required: &mut Vec<Arc<RoaringBitmap>>,
+        excluded: &mut Vec<Arc<RoaringBitmap>>,
     ) -> Result<()> {
         for part in parts {
-            match part {
-                Query::All => {}
-                Query::Not(part) => excluded.push(self.evaluate(part)?),
-                Query::Words(_)
-                | Query::Dates(_)
-                | Query::Numbers(_)
-                | Query::Present(_)
-                | Query::Item(_)
-                | Query::And(_)
-                | Query::Or(_) => required.push(self.evaluate(part)?),
+            if let Query::Not(part) = part {
+                excluded.push(self.evaluate(part)?);
+            } else if *part != Query::All {
+                required.push(self.evaluate(part)?);
             }
         }
         Ok(())
     }
 
     /// Returns the documents that match a query, possibly including removed ones.
-    fn evaluate(&self, query: &Query) -> Result<ConditionSet<'a>> {
+    fn evaluate(&self, query: &Query) -> Result<Arc<RoaringBitmap>> {
         match query {
-            Query::All => Ok(self.live()),
+            Query::All => Ok(Arc::clone(&self.segment.live)),
             Query::Words(words) => self.cached_set(FilterCondition::Words(words.clone())),
             Query::Dates(dates) => self.cached_set(FilterCondition::Dates(*dates)),
             Query::Numbers(numbers) => self.cached_set(FilterCondition::Numbers(*numbers)),
@@ -288,50 +259,35 @@ impl<'a> SegmentEvaluation<'a> {
             Query::Item(id) => self.cached_set(FilterCondition::Item(id.clone())),
             Query::And(parts) => {
                 // With exclusions only, as in `(-a -b)`, the conjunction starts from all documents.
-                let mut required = vec![self.live()];
+                let mut required = vec![Arc::clone(&self.segment.live)];
                 let mut excluded = Vec::new();
                 self.split(parts, &mut required, &mut excluded)?;
-                Ok(ConditionSet::Set(Cow::Owned(combine(required, &excluded))))
+                Ok(Arc::new(combine(required, &excluded)))
             }
-            Query::Or(parts) => {
-                let sets: Vec<_> =
-                    parts.iter().map(|part| self.evaluate(part)).collect::<Result<_>>()?;
-                Ok(ConditionSet::Set(Cow::Owned(sets.iter().map(AsRef::as_ref).union())))
-            }
-            Query::Not(part) => {
-                let set = &*self.segment.live - self.evaluate(part)?.as_ref();
-                Ok(ConditionSet::Set(Cow::Owned(set)))
-            }
+            Query::Or(parts) => union(parts.iter().map(|part| self.evaluate(part))),
+            Query::Not(part) => Ok(Arc::new(&*self.segment.live - &*self.evaluate(part)?)),
         }
     }
 
-    fn statuses(&self, statuses: &[PubStatus]) -> Result<ConditionSet<'a>> {
+    fn statuses(&self, statuses: &[PubStatus]) -> Result<Arc<RoaringBitmap>> {
         // The usual case: a single status needs no union, and its set is shared with the cache.
         if let [status] = statuses {
             return self.cached_set(FilterCondition::Status(*status));
         }
-        let sets = statuses.iter().map(|status| self.cached_set(FilterCondition::Status(*status)));
-        let sets: Vec<_> = sets.collect::<Result<_>>()?;
-        Ok(ConditionSet::Set(Cow::Owned(sets.iter().map(AsRef::as_ref).union())))
-    }
-
-    /// Returns the documents that are not removed.
-    fn live(&self) -> ConditionSet<'a> {
-        ConditionSet::Set(Cow::Borrowed(&*self.segment.live))
+        union(statuses.iter().map(|status| self.cached_set(FilterCondition::Status(*status))))
     }
 
     /// Returns the documents with at least one of the values of a facet.
-    fn with_values(&self, condition: &FacetCondition) -> Result<ConditionSet<'a>> {
-        let mut sets = Vec::with_capacity(condition.values.len());
-        for value in &condition.values {
-            let condition = FilterCondition::Value(condition.facet, value.clone());
-            sets.push(self.cached_set(condition)?);
-        }
-        Ok(ConditionSet::Set(Cow::Owned(sets.iter().map(AsRef::as_ref).union())))
+    fn with_values(&self, condition: &FacetCondition) -> Result<Arc<RoaringBitmap>> {
+        let sets = condition
+            .values
+            .iter()
+            .map(|value| self.cached_set(FilterCondition::Value(condition.facet, value.clone())));
+        union(sets)
     }
 
     /// Returns the documents with at least one of the product codes.
-    fn products(&self, codes: &[String]) -> Result<ConditionSet<'a>> {
+    fn products(&self, codes: &[String]) -> Result<Arc<RoaringBitmap>> {
         let mut codes = codes.to_vec();
         // Sorted, so that the same codes in any order share one cache entry.
         codes.sort_unstable();
@@ -340,11 +296,7 @@ impl<'a> SegmentEvaluation<'a> {
     }
 
     /// Returns the documents of a condition from the cache, or looks them up.
-    fn cached_set(&self, condition: FilterCondition) -> Result<ConditionSet<'a>> {
-        self.find_cached(condition).map(ConditionSet::Cached)
-    }
-
-    fn find_cached(&self, condition: FilterCondition) -> Result<Arc<RoaringBitmap>> {
+    fn cached_set(&self, condition: FilterCondition) -> Result<Arc<RoaringBitmap>> {
         let cache = &self.snapshot.shared.set_cache;
         cache.get_or_insert(self.segment.id(), condition, |condition| self.look_up(condition))
     }
@@ -376,7 +328,7 @@ impl<'a> SegmentEvaluation<'a> {
     fn forms(&self, words: &WordPattern, lookup: TermLookup<'_>) -> Result<RoaringBitmap> {
         let written = FilterCondition::Words(WordPattern { forms: false, ..words.clone() });
         // Cached on its own, because ranking by relevance needs the hits as written, too.
-        let written = self.find_cached(written)?;
+        let written = self.cached_set(written)?;
         let terms = stems::query_terms(words);
         let field = self.snapshot.shared.fields.stems;
         Ok(lookup.any_of(field, terms.iter().map(String::as_str))? | &*written)
@@ -428,19 +380,28 @@ impl<'a> SegmentEvaluation<'a> {
 
 /// Intersects all of `required`, at least one, and subtracts `excluded`. Starts with the smallest set, so
 /// that every step has as little work as possible.
-fn combine(mut required: Vec<ConditionSet<'_>>, excluded: &[ConditionSet<'_>]) -> RoaringBitmap {
-    required.sort_by_key(|set| set.as_ref().len());
-    let mut sets = required.iter().map(AsRef::as_ref);
+fn combine(
+    mut required: Vec<Arc<RoaringBitmap>>,
+    excluded: &[Arc<RoaringBitmap>],
+) -> RoaringBitmap {
+    required.sort_by_key(|set| set.len());
+    let mut sets = required.iter().map(|set| &**set);
     let mut found = match (sets.next(), sets.next()) {
         (None, _) => RoaringBitmap::new(),
         (Some(first), None) => first.clone(),
         (Some(first), Some(second)) => first & second,
     };
     for set in sets {
-        found.bitand_assign(set);
+        found &= set;
     }
     for set in excluded {
-        found.sub_assign(set.as_ref());
+        found -= &**set;
     }
     found
+}
+
+/// Returns the documents of all `sets`.
+fn union(sets: impl Iterator<Item = Result<Arc<RoaringBitmap>>>) -> Result<Arc<RoaringBitmap>> {
+    let sets: Vec<_> = sets.collect::<Result<_>>()?;
+    Ok(Arc::new(sets.iter().map(|set| &**set).union()))
 }

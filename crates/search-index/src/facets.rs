@@ -4,21 +4,21 @@
 //! contains it is counted for the first time. A segment caches the index-wide numbers of its dictionary entries,
 //! so counting only adds up numbers in an array.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::limits::FACET_COUNTS_MAX;
 use query::Facet;
 use roaring::RoaringBitmap;
 use strum::EnumCount;
 use tantivy::columnar::{Cardinality, Column};
 
-use crate::error::{IndexError, Result};
+use crate::error::Result;
 use crate::evaluate::MatchedDocuments;
 use crate::schema::facet_column;
 use crate::segment::IndexSegment;
 use crate::sets::usize_of;
-use crate::words::DeadlineCheck;
+use crate::words::{DeadlineCheck, ensure_time};
 
 /// Documents counted between two deadline checks.
 const DOCS_PER_DEADLINE_CHECK: usize = 65_536;
@@ -55,19 +55,9 @@ impl FacetDictionary {
     }
 }
 
-/// Returns the most frequent values of `facet` among the matches in descending order; ties are ordered
-/// by text.
-pub(crate) fn count(
-    found: &MatchedDocuments<'_>,
-    facet: Facet,
-    is_over: DeadlineCheck<'_>,
-) -> Result<Vec<(String, u64)>> {
-    let counts = counts(found, facet, is_over)?;
-    Ok(found.snapshot.shared.dictionaries.most_frequent(facet, &counts))
-}
-
-/// Returns the most frequent values of `facet` that `is_wanted` accepts, at most `size` of them.
-pub(crate) fn count_values(
+/// Returns the most frequent values of `facet` that `is_wanted` accepts, at most `size` of them in descending
+/// order, each with its number of matches; ties are ordered by text.
+pub(crate) fn most_frequent(
     found: &MatchedDocuments<'_>,
     facet: Facet,
     size: usize,
@@ -79,11 +69,17 @@ pub(crate) fn count_values(
     let dictionary = lock.read().unwrap_or_else(PoisonError::into_inner);
     let counted = counts.iter().zip(&dictionary.values).filter(|(count, _)| **count > 0);
     let wanted = counted.filter(|(_, value)| is_wanted(value));
-    let mut values: Vec<(String, u64)> =
-        wanted.map(|(count, value)| (value.to_string(), *count)).collect();
-    values.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let mut values: Vec<(u64, &str)> = wanted.map(|(count, value)| (*count, &**value)).collect();
+    if values.len() > size && size > 0 {
+        // A selection finds the smallest count among the top values without comparing texts.
+        let (_, (threshold, _), _) =
+            values.select_nth_unstable_by_key(size - 1, |(count, _)| Reverse(*count));
+        let threshold = *threshold;
+        values.retain(|(count, _)| *count >= threshold);
+    }
+    values.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
     values.truncate(size);
-    Ok(values)
+    Ok(values.into_iter().map(|(count, value)| (value.to_owned(), count)).collect())
 }
 
 /// Returns the documents of a segment with a value of `facet`, possibly including removed ones.
@@ -160,29 +156,6 @@ impl FacetDictionaries {
         }
         Ok(SegmentFacetValues { numbers, counts, column })
     }
-
-    /// Returns the most frequent of the counted values.
-    fn most_frequent(&self, facet: Facet, counts: &[u64]) -> Vec<(String, u64)> {
-        let lock = &self.0[facet.index()];
-        let dictionary = lock.read().unwrap_or_else(PoisonError::into_inner);
-        // Only the top values are returned. A selection finds the smallest count among them without
-        // comparing texts.
-        let mut frequent: Vec<u64> = counts.iter().copied().filter(|count| *count > 0).collect();
-        let threshold = if frequent.len() > FACET_COUNTS_MAX {
-            let (_, threshold, _) =
-                frequent.select_nth_unstable_by(FACET_COUNTS_MAX - 1, |a, b| b.cmp(a));
-            *threshold
-        } else {
-            1
-        };
-        let values =
-            counts.iter().zip(&dictionary.values).filter(|(count, _)| **count >= threshold);
-        let mut values: Vec<(u64, &str)> =
-            values.map(|(count, value)| (*count, &**value)).collect();
-        values.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
-        values.truncate(FACET_COUNTS_MAX);
-        values.into_iter().map(|(count, value)| (value.to_owned(), count)).collect()
-    }
 }
 
 fn add(counts: &mut [u32], ordinal: u64) {
@@ -228,8 +201,8 @@ impl SegmentFacetValues {
     ) -> Result<()> {
         let is_single_valued = matches!(self.column.get_cardinality(), Cardinality::Full);
         for (count, doc) in set.iter().enumerate() {
-            if count % DOCS_PER_DEADLINE_CHECK == 0 && is_over() {
-                return Err(IndexError::TimedOut);
+            if count % DOCS_PER_DEADLINE_CHECK == 0 {
+                ensure_time(is_over)?;
             }
             // If each document has one value, its number is also the index of the value.
             if is_single_valued {

@@ -16,7 +16,7 @@ use crate::facets::FacetDictionaries;
 use crate::schema::{ORDER, SchemaFields, schema, tokenizers};
 use crate::segment::{IndexSegment, SegmentColumns};
 use crate::sets::SetCache;
-use crate::writer::{CommitPosition, IndexWriter};
+use crate::writer::{BUILDING, CommitPosition, FOLLOWING, IndexWriter};
 
 /// An index in a folder; cheap to clone.
 #[derive(Clone)]
@@ -100,12 +100,12 @@ impl SearchIndex {
 
     /// Opens the only writer of the index. Fails while a different writer exists, in this or any other process.
     pub fn writer(&self) -> Result<IndexWriter> {
-        IndexWriter::following(&self.inner.engine, self.inner.shared.fields.clone())
+        IndexWriter::new(&self.inner.engine, self.inner.shared.fields.clone(), FOLLOWING)
     }
 
     /// Opens the writer for building an index: faster, with more memory.
     pub fn building_writer(&self) -> Result<IndexWriter> {
-        IndexWriter::building(&self.inner.engine, self.inner.shared.fields.clone())
+        IndexWriter::new(&self.inner.engine, self.inner.shared.fields.clone(), BUILDING)
     }
 
     /// Makes committed changes visible.

@@ -24,8 +24,6 @@ mod facets;
 mod index;
 pub mod limits;
 mod near;
-#[cfg(feature = "oracle")]
-pub mod oracle;
 mod order;
 mod rank;
 mod request;
@@ -34,6 +32,8 @@ mod schema;
 mod segment;
 mod sets;
 mod stems;
+#[cfg(feature = "oracle")]
+pub mod testing;
 mod words;
 mod writer;
 

@@ -2,10 +2,10 @@
 
 use query::DateField;
 
-use crate::error::{IndexError, Result};
+use crate::error::Result;
 use crate::evaluate::MatchedDocuments;
 use crate::request::ResultPage;
-use crate::words::DeadlineCheck;
+use crate::words::{DeadlineCheck, ensure_time};
 
 /// The number of documents between two deadline checks.
 const DOCS_PER_DEADLINE_CHECK: usize = 65_536;
@@ -53,8 +53,8 @@ pub(crate) fn by_date(
     for (segment, set) in found.snapshot.segments.iter().zip(&found.sets) {
         let column = segment.dates(date)?;
         for (count, doc) in set.iter().enumerate() {
-            if count % DOCS_PER_DEADLINE_CHECK == 0 && is_over() {
-                return Err(IndexError::TimedOut);
+            if count % DOCS_PER_DEADLINE_CHECK == 0 {
+                ensure_time(is_over)?;
             }
             let value = column.first(doc);
             // Skipping early saves the lookup of the number for most documents.

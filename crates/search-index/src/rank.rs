@@ -13,13 +13,13 @@ use tantivy::query::{
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet as _, Term};
 
-use crate::error::{IndexError, Result};
+use crate::error::Result;
 use crate::evaluate::MatchedDocuments;
 use crate::index::IndexSnapshot;
 use crate::order::{self, LowestRanks};
 use crate::request::ResultPage;
 use crate::schema::SchemaFields;
-use crate::words::{DeadlineCheck, fields_of};
+use crate::words::{DeadlineCheck, ensure_time, fields_of};
 
 /// The boost of a word in the headline.
 const HEADLINE_BOOST: f32 = 6.0;
@@ -28,16 +28,11 @@ const DOCS_PER_DEADLINE_CHECK: usize = 4096;
 
 /// Returns the words that make a document relevant: the searched words without the excluded ones.
 fn relevant(query: &Query) -> Vec<&WordPattern> {
-    match query {
-        Query::All
-        | Query::Dates(_)
-        | Query::Numbers(_)
-        | Query::Present(_)
-        | Query::Item(_)
-        | Query::Not(_) => Vec::new(),
-        Query::Words(words) => vec![words],
-        Query::And(parts) | Query::Or(parts) => parts.iter().flat_map(relevant).collect(),
+    if let Query::Words(words) = query {
+        return vec![words];
     }
+    let (Query::And(parts) | Query::Or(parts)) = query else { return Vec::new() };
+    parts.iter().flat_map(relevant).collect()
 }
 
 /// Builds the query that scores documents by all words except prefixes; `None` if there are only prefixes.
@@ -84,20 +79,13 @@ fn weight_groups(
         let sets = snapshot.documents_with(words, is_over)?;
         let idf =
             inverse_document_frequency(sets.iter().map(|set| set.len()).sum(), snapshot.len());
-        let headline = match words.place {
-            TextField::Anywhere => {
-                let words = WordPattern { place: TextField::Headline, ..(*words).clone() };
-                Some(snapshot.documents_with(&words, is_over)?)
-            }
-            TextField::Headline
-            | TextField::Description
-            | TextField::Body
-            | TextField::Named(_) => None,
-        };
         groups.push(WeightGroup { sets, weight: idf });
-        // The group above counts every hit once, so this one adds the rest of the boost.
-        let weight = idf * (HEADLINE_BOOST - 1.0);
-        groups.extend(headline.map(|sets| WeightGroup { sets, weight }));
+        if words.place == TextField::Anywhere {
+            let words = WordPattern { place: TextField::Headline, ..(*words).clone() };
+            let sets = snapshot.documents_with(&words, is_over)?;
+            // The group above counts every hit once, so this one adds the rest of the boost.
+            groups.push(WeightGroup { sets, weight: idf * (HEADLINE_BOOST - 1.0) });
+        }
     }
     Ok(groups)
 }
@@ -140,8 +128,8 @@ pub(crate) fn by_relevance(
         let scorer = weight.as_ref().map(|weight| weight.scorer(&segment.reader, 1.0));
         let mut scorer = scorer.transpose()?;
         for (count, doc) in set.iter().enumerate() {
-            if count % DOCS_PER_DEADLINE_CHECK == 0 && is_over() {
-                return Err(IndexError::TimedOut);
+            if count % DOCS_PER_DEADLINE_CHECK == 0 {
+                ensure_time(is_over)?;
             }
             let mut score = scorer.as_mut().map_or(0.0, |scorer| {
                 // A scorer only moves forward, and may be past this document already.

@@ -2,14 +2,13 @@
 
 use std::cmp::Reverse;
 
-use query::{Query, TextField, Word, WordPattern, words};
-use roaring::RoaringBitmap;
+use query::{Query, Word, WordPattern, words};
 
-use crate::complete::{Frequencies, spelled};
-use crate::error::{IndexError, Result};
+use crate::complete::{Frequencies, pattern, spelled};
+use crate::error::Result;
 use crate::evaluate::MatchedDocuments;
 use crate::limits::{RESPELLED_WORDS_MAX, RESPELLING_CANDIDATES_MAX};
-use crate::words::DeadlineCheck;
+use crate::words::{DeadlineCheck, ensure_time};
 
 /// The minimum number of letters of a word for one edit, and for two edits. Shorter words have too many neighbours
 /// for an edit to be a likely correction.
@@ -23,7 +22,7 @@ impl MatchedDocuments<'_> {
     /// Returns `None` if more than [`RESPELLED_WORDS_MAX`] words occur in no match, if all words occur, if an
     /// unknown word has no replacement, or if the result has no match.
     ///
-    /// Fails with [`IndexError::TimedOut`] soon after `is_over` returns true.
+    /// Fails with [`TimedOut`](crate::IndexError::TimedOut) soon after `is_over` returns true.
     pub fn respell(
         &self,
         typed: &[Word],
@@ -54,14 +53,8 @@ impl MatchedDocuments<'_> {
 
     /// Returns whether a match has all of the words, as written or inflected.
     fn has_match(&self, all: &[Word], is_over: DeadlineCheck<'_>) -> Result<bool> {
-        let parts = all.iter().map(|word| {
-            Query::Words(WordPattern {
-                place: TextField::Anywhere,
-                words: vec![word.clone()],
-                prefix: false,
-                forms: true,
-            })
-        });
+        let parts =
+            all.iter().map(|word| Query::Words(WordPattern { forms: true, ..pattern(word) }));
         let query = Query::and(parts.collect());
         let found = self.documents_matching(&query, is_over)?;
         Ok(found.iter().any(|set| !set.is_empty()))
@@ -85,8 +78,8 @@ impl MatchedDocuments<'_> {
         )?;
         let mut near: Vec<(usize, Reverse<u64>, String)> = Vec::new();
         for (at, (count, text)) in frequencies.spellings(false).enumerate() {
-            if at % WORDS_PER_DEADLINE_CHECK == 0 && is_over() {
-                return Err(IndexError::TimedOut);
+            if at % WORDS_PER_DEADLINE_CHECK == 0 {
+                ensure_time(is_over)?;
             }
             let Some(other) = words(&text).next() else { continue };
             let other: Vec<char> = other.folded.chars().collect();
@@ -97,8 +90,7 @@ impl MatchedDocuments<'_> {
         near.sort_unstable();
         for (_, _, text) in near.into_iter().take(RESPELLING_CANDIDATES_MAX) {
             let Some(word) = words(&text).next() else { continue };
-            let sets: &[RoaringBitmap] = &self.sets;
-            if self.count_word(&word, sets, is_over)? > 0 {
+            if self.count_word(&word, &self.sets, is_over)? > 0 {
                 return Ok(Some(text));
             }
         }

@@ -104,10 +104,10 @@ pub(crate) fn schema() -> (Schema, SchemaFields) {
         picture_hash: builder.add_u64_field(PICTURE_HASH, column.clone()),
         picture_bands: builder.add_text_field("picture_bands", term.clone()),
         dates: DateField::iter()
-            .map(|date| builder.add_i64_field(date_column(date), column.clone()))
+            .map(|date| builder.add_i64_field(date.as_str(), column.clone()))
             .collect(),
         numbers: NumberField::iter()
-            .map(|number| builder.add_i64_field(number_column(number), column.clone()))
+            .map(|number| builder.add_i64_field(&number_column(number), column.clone()))
             .collect(),
         facets: Facet::iter().map(|facet| add_facet(&mut builder, facet, &term)).collect(),
     };
@@ -122,43 +122,18 @@ fn text(tokenizer: &str, option: IndexRecordOption, norms: bool) -> TextOptions 
 
 /// Adds the column of a facet. Products are also terms, because agreements filter by them.
 fn add_facet(builder: &mut SchemaBuilder, facet: Facet, term: &TextOptions) -> Field {
-    let options = match facet {
-        Facet::ProductCode => term.clone(),
-        // Filters read the columns of these facets; queries for their values use the words of the property.
-        Facet::SubjectCode
-        | Facet::PlaceName
-        | Facet::PersonName
-        | Facet::CopyrightHolder
-        | Facet::DigitalSourceType
-        | Facet::SubjectName
-        | Facet::Byline
-        | Facet::Orientation
-        | Facet::Colour
-        | Facet::MediaType => TextOptions::default(),
+    let options = if facet == Facet::ProductCode {
+        term.clone()
+    } else {
+        // Filters read the columns of the other facets; queries for their values use the words of the property.
+        TextOptions::default()
     };
     builder.add_text_field(facet_column(facet), options.set_fast("raw"))
 }
 
-/// Returns the name of a date column.
-pub(crate) fn date_column(date: DateField) -> &'static str {
-    date.as_str()
-}
-
 /// Returns the name of a number column, without dots, which would denote nested objects.
-pub(crate) fn number_column(number: NumberField) -> &'static str {
-    match number {
-        NumberField::SubjectRelevance => "subject_relevance",
-        NumberField::SubjectConfidence => "subject_confidence",
-        NumberField::MultiPageCount => "signals_multipagecount",
-        NumberField::Urgency
-        | NumberField::Week
-        | NumberField::WebPrio
-        | NumberField::NewsValue
-        | NumberField::CharCount
-        | NumberField::WordCount
-        | NumberField::Width
-        | NumberField::Height => number.as_str(),
-    }
+pub(crate) fn number_column(number: NumberField) -> String {
+    number.as_str().replace('.', "_")
 }
 
 /// Returns the name of a facet column, without dots, which would denote nested objects.

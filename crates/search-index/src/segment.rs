@@ -13,9 +13,7 @@ use tantivy::{SegmentReader, Term};
 use crate::error::Result;
 use crate::facets::SegmentFacetValues;
 use crate::request::OrderPosition;
-use crate::schema::{
-    HIDDEN_UNTIL, NUMBER, ORDER, PICTURE_HASH, STAMP, date_column, number_column,
-};
+use crate::schema::{HIDDEN_UNTIL, NUMBER, ORDER, PICTURE_HASH, STAMP, number_column};
 
 /// The immutable part of a segment. It is independent of the documents that are removed from the segment.
 pub(crate) struct SegmentColumns {
@@ -110,12 +108,12 @@ impl IndexSegment {
 
     /// Returns the column of a date, which is empty for documents without it.
     pub(crate) fn dates(&self, date: DateField) -> Result<Column<i64>> {
-        Ok(self.reader.fast_fields().i64(date_column(date))?)
+        Ok(self.reader.fast_fields().i64(date.as_str())?)
     }
 
     /// Returns the column of a number, which is empty for documents without it.
     pub(crate) fn numbers(&self, number: NumberField) -> Result<Column<i64>> {
-        Ok(self.reader.fast_fields().i64(number_column(number))?)
+        Ok(self.reader.fast_fields().i64(&number_column(number))?)
     }
 
     /// Returns the column of perceptual hashes, which is empty for documents without a picture.
@@ -153,12 +151,8 @@ impl IndexSegment {
 
     /// Returns the end of the first embargo after `now_ms`.
     pub(crate) fn next_embargo(&self, now_ms: i64) -> Option<i64> {
-        self.columns
-            .embargoed
-            .iter()
-            .map(|(_, until)| *until)
-            .filter(|until| *until > now_ms)
-            .min()
+        let ends = self.columns.embargoed.iter().map(|(_, until)| *until);
+        ends.filter(|until| *until > now_ms).min()
     }
 
     /// Finds the document of the version `number`, if the segment has it and it is not removed.

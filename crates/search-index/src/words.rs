@@ -20,6 +20,11 @@ pub(crate) type DeadlineCheck<'a> = &'a dyn Fn() -> bool;
 /// The number of documents between two deadline checks.
 const DOCS_PER_DEADLINE_CHECK: usize = 4096;
 
+/// Fails with [`IndexError::TimedOut`] if the time limit is exceeded.
+pub(crate) fn ensure_time(is_over: DeadlineCheck<'_>) -> Result<()> {
+    if is_over() { Err(IndexError::TimedOut) } else { Ok(()) }
+}
+
 /// Returns the index fields with the words of a text field.
 pub(crate) fn fields_of(fields: &SchemaFields, text_field: TextField) -> Vec<Field> {
     match text_field {
@@ -81,15 +86,11 @@ impl<'a> TermLookup<'a> {
     /// Finds the documents with any word in a text field.
     pub(crate) fn present(mut self, text_field: TextField) -> Result<RoaringBitmap> {
         for field in fields_of(&self.snapshot.shared.fields, text_field) {
-            match text_field {
+            if let TextField::Named(name) = text_field {
                 // All properties share one field without norms, so the terms of this property are looked up.
-                TextField::Named(name) => self.prefix(field, &property_token_prefix(name))?,
-                TextField::Anywhere
-                | TextField::Headline
-                | TextField::Description
-                | TextField::Body => {
-                    self.with_words(field)?;
-                }
+                self.prefix(field, &property_token_prefix(name))?;
+            } else {
+                self.with_words(field)?;
             }
         }
         Ok(self.found.finish())
@@ -207,6 +208,6 @@ impl<'a> TermLookup<'a> {
             return Ok(());
         }
         self.docs_since_check = 0;
-        if (self.is_over)() { Err(IndexError::TimedOut) } else { Ok(()) }
+        ensure_time(self.is_over)
     }
 }

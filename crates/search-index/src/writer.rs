@@ -14,7 +14,7 @@ use crate::stems::DocumentStemmer;
 
 /// The number and memory of the threads that write documents into segments.
 #[derive(Clone, Copy)]
-struct SegmentThreads {
+pub(crate) struct SegmentThreads {
     count: usize,
     /// Memory per thread in bytes. A segment is written when this memory is full. The engine requires at least 15
     /// MB.
@@ -22,9 +22,9 @@ struct SegmentThreads {
 }
 
 /// The configuration for adding a few items at a time: a single thread writes one segment per commit.
-const FOLLOWING: SegmentThreads = SegmentThreads { count: 1, memory_bytes: 64 << 20 };
+pub(crate) const FOLLOWING: SegmentThreads = SegmentThreads { count: 1, memory_bytes: 64 << 20 };
 /// The configuration for building an index. Larger segments are merged less often.
-const BUILDING: SegmentThreads = SegmentThreads { count: 2, memory_bytes: 128 << 20 };
+pub(crate) const BUILDING: SegmentThreads = SegmentThreads { count: 2, memory_bytes: 128 << 20 };
 /// The number of threads that can add items concurrently.
 const ADDERS: usize = 2;
 /// The size range of segments that are merged together, as a power of two: the largest is at most this many times
@@ -101,18 +101,12 @@ pub struct VersionAdder<'a> {
 }
 
 impl IndexWriter {
-    /// Opens a writer that adds few items at a time.
-    pub(crate) fn following(index: &tantivy::Index, fields: SchemaFields) -> Result<Self> {
-        Self::new(index, fields, FOLLOWING)
-    }
-
-    /// Opens a writer for building an index.
-    pub(crate) fn building(index: &tantivy::Index, fields: SchemaFields) -> Result<Self> {
-        Self::new(index, fields, BUILDING)
-    }
-
     /// Acquires the lock of the index folder. Fails while another writer holds it.
-    fn new(index: &tantivy::Index, fields: SchemaFields, threads: SegmentThreads) -> Result<Self> {
+    pub(crate) fn new(
+        index: &tantivy::Index,
+        fields: SchemaFields,
+        threads: SegmentThreads,
+    ) -> Result<Self> {
         let options = IndexWriterOptions::builder()
             .num_worker_threads(threads.count)
             .num_merge_threads(1)

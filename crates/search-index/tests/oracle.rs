@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use query::IndexedDocument;
-use search_index::oracle::{self, OracleAnswer, SampleSearch, SampleVersion};
+use search_index::testing::{self as oracle, OracleAnswer, SampleSearch, SampleVersion};
 use search_index::{
     CommitPosition, IndexSnapshot, IndexWriter, ItemVersion, ResultPage, SearchIndex, SortDate,
     SortOrder,
@@ -33,7 +33,7 @@ fn write(writer: &mut IndexWriter, written: &[SampleVersion], first: usize) {
             number: number(at),
             key: &key,
             stored_ms: oracle::start().as_millisecond(),
-            status: version.status(),
+            status: version.status,
             order_ms: version.order().as_millisecond(),
             embargoed_ms: version.embargoed().map(|until| until.as_millisecond()),
             indexed: &indexed,

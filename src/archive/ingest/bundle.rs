@@ -85,7 +85,7 @@ impl Ingest {
         };
         for (name, _) in &files {
             let Some(association) = &name.association else { continue };
-            if !document.has_association(association) {
+            if document.association(association).is_none() {
                 let association = association.to_string();
                 let why =
                     format!("belongs to {association:?}, which is not among the associations");

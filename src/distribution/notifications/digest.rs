@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::matching::MatchBatch;
 use crate::archive::content::{RecentSpan, TimestampFilter};
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::limits::{MATCHING_TIME, OUTBOX_PER_USER_MAX, QUEUED_ITEMS_MAX};
+use crate::runtime::limits::{MATCHING_TIME, QUEUED_ITEMS_MAX};
 use crate::storage::database::{DbError, NewMessage, QueuedItem, WriteTx};
 use model::account::{MessageContent, MessageTransport, Notification, NotificationMethod};
 use model::limits::DIGEST_ITEMS_MAX;
@@ -88,11 +88,8 @@ fn write(
         let content = MessageContent::Digest { items, more };
         let Notification { number, user, .. } = *notification;
         let id = Uuid::now_v7();
-        let transport = MessageTransport::Mail;
-        let new = NewMessage { id, transport, number, user, content };
-        let inserted = tx.insert_message(&new, OUTBOX_PER_USER_MAX, now)?;
-        batch.record_message(transport, inserted);
-        if !inserted {
+        let new = NewMessage { id, transport: MessageTransport::Mail, number, user, content };
+        if !batch.write_message(tx, &new, now)? {
             return Ok(());
         }
     }

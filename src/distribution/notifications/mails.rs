@@ -122,7 +122,6 @@ impl Notifications {
         // access-11).
         let picture = (found.key.media_type == model::MediaType::Image)
             .then(|| links.rendition(&found.key, THUMBNAIL, None));
-        let headline = found.document.text("headline").or(found.document.text("slug"));
         let title = if notification.title.is_empty() {
             self.inner.settings.get().site_name.clone()
         } else {
@@ -133,7 +132,7 @@ impl Notifications {
             device,
             token: token.to_owned(),
             title,
-            body: headline.unwrap_or(found.key.id.as_str()).to_owned(),
+            body: headline(&found).to_owned(),
             url: self.page(&found.key),
             image: picture,
             item_uri: links.item(&found.key),
@@ -167,17 +166,14 @@ impl Notifications {
 
     fn entry(&self, found: &CatalogEntry, zone: &TimeZone) -> MailEntry {
         let document = &found.document;
-        let created = document.text("versioncreated");
-        let created = created.and_then(|text| text.parse::<Timestamp>().ok());
-        let time = created.unwrap_or(found.stored).to_zoned(zone.clone());
-        let headline = document.text("headline").or(document.text("slug"));
+        let created = document.time("versioncreated").unwrap_or(found.stored);
         MailEntry {
-            headline: headline.unwrap_or(found.key.id.as_str()).to_owned(),
+            headline: headline(found).to_owned(),
             description: document.text("description_text").unwrap_or_default().to_owned(),
             byline: document.text("byline").unwrap_or_default().to_owned(),
             source: document.text("source").unwrap_or_default().to_owned(),
             media_type: found.key.media_type.to_string(),
-            time: time.strftime("%Y-%m-%d %H:%M").to_string(),
+            time: created.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M").to_string(),
             url: self.page(&found.key),
             thumbnail: None,
         }
@@ -189,13 +185,12 @@ impl Notifications {
 
     /// Returns the time zone for times in a mail.
     fn zone_of(&self, notification: &Notification) -> TimeZone {
-        let named = match &notification.method {
-            NotificationMethod::ScheduledEmail { timezone, .. } => TimeZone::get(timezone).ok(),
-            NotificationMethod::Mobile
-            | NotificationMethod::Email { .. }
-            | NotificationMethod::Stream => None,
-        };
-        named.unwrap_or_else(|| self.inner.settings.get().zone.clone())
+        if let NotificationMethod::ScheduledEmail { timezone, .. } = &notification.method
+            && let Ok(zone) = TimeZone::get(timezone)
+        {
+            return zone;
+        }
+        self.inner.settings.get().zone.clone()
     }
 
     /// Renders the Thumbnail of an item. On any failure, the mail is sent without the picture.
@@ -222,6 +217,12 @@ impl Notifications {
             MailThumbnail { cid: format!("t{number}"), width: size.width, height: size.height };
         Some((thumb, bytes))
     }
+}
+
+/// Returns the headline of an item, else its slug, else its id.
+fn headline(found: &CatalogEntry) -> &str {
+    let document = &found.document;
+    document.text("headline").or(document.text("slug")).unwrap_or(found.key.id.as_str())
 }
 
 /// Reads a picture; `None` if it is too large for a mail.

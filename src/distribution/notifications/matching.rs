@@ -1,9 +1,10 @@
 //! Matching: reads the item log in order and queues each new item for the notifications that match it.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use strum::{EnumCount, IntoEnumIterator, VariantNames};
 use uuid::Uuid;
 
@@ -54,13 +55,20 @@ pub(super) struct MatchBatch {
 }
 
 impl MatchBatch {
-    /// Records that a message of the transport was written, or dropped because the outbox was full.
-    pub(super) fn record_message(&mut self, transport: MessageTransport, written: bool) {
-        if written {
-            self.messages[transport.index()] = true;
+    /// Writes a message to the outbox, or drops it if the outbox is full. Returns whether it was written.
+    pub(super) fn write_message(
+        &mut self,
+        tx: &WriteTx<'_>,
+        message: &NewMessage,
+        now: Timestamp,
+    ) -> Result<bool, DbError> {
+        let is_written = tx.insert_message(message, OUTBOX_PER_USER_MAX, now)?;
+        if is_written {
+            self.messages[message.transport.index()] = true;
         } else {
             self.lost += 1;
         }
+        Ok(is_written)
     }
 }
 
@@ -83,10 +91,6 @@ impl UnreadableItems {
             tracing::error!(item = %key, "matching skips an unreadable item: {cause}");
         }
     }
-}
-
-fn lock(unreadable: &Mutex<UnreadableItems>) -> MutexGuard<'_, UnreadableItems> {
-    unreadable.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The state of one matching transaction.
@@ -120,21 +124,18 @@ impl Notifications {
             if !tx.holds_lease(ClusterLease::Matching.as_str(), incarnation)? {
                 return Ok(None);
             }
-            // A poisoned lock is harmless: after an unfinished refresh, the next one reads everything.
-            let mut matcher = inner.matcher.lock().unwrap_or_else(PoisonError::into_inner);
+            // A panic during a refresh is harmless: after an unfinished refresh, the next one reads everything.
+            let mut matcher = inner.matcher.lock();
             matcher.refresh(&tx.as_read())?;
-            let push = &inner.services.push;
-            let batch = MatchBatch::default();
-            let unreadable = &inner.unreadable;
-            let skipped = lock(unreadable).items.clone();
+            let skipped = inner.unreadable.lock().items.clone();
             let mut transaction = MatchTransaction {
                 tx,
                 matcher: &mut matcher,
-                push,
-                unreadable,
+                push: &inner.services.push,
+                unreadable: &inner.unreadable,
                 skipped,
                 now,
-                batch,
+                batch: MatchBatch::default(),
             };
             transaction.read_log()?;
             transaction.match_released()?;
@@ -147,11 +148,11 @@ impl Notifications {
         })?;
         let Some(batch) = batch else {
             self.inner.services.guard.node().lose_lease(ClusterLease::Matching);
-            *lock(&self.inner.unreadable) = UnreadableItems::default();
+            *self.inner.unreadable.lock() = UnreadableItems::default();
             return Ok(false);
         };
         // The transaction committed, so matching has passed the unreadable items.
-        *lock(&self.inner.unreadable) = UnreadableItems::default();
+        *self.inner.unreadable.lock() = UnreadableItems::default();
         self.inner.streams.wake(&batch.streams);
         for (wake, written) in self.inner.wakes.iter().zip(batch.messages) {
             if written {
@@ -164,12 +165,12 @@ impl Notifications {
 
     /// Retries unreadable items before they are skipped, because a skipped item reaches no notification.
     fn retry_unreadable(&self) -> Result<()> {
-        let items: Vec<ItemKey> = lock(&self.inner.unreadable).items.iter().cloned().collect();
+        let items: Vec<ItemKey> = self.inner.unreadable.lock().items.iter().cloned().collect();
         for key in items {
             let again = key.clone();
             match self.db().read_blocking(move |tx| tx.find_version(&again).map(drop)) {
                 Ok(()) => {
-                    lock(&self.inner.unreadable).items.remove(&key);
+                    self.inner.unreadable.lock().items.remove(&key);
                 }
                 Err(DbError::Engine(cause)) if cause.is_damage() => {}
                 // This error is not about the item.
@@ -195,10 +196,7 @@ impl Notifications {
     /// Blocks.
     pub fn refresh(&self) -> Result<()> {
         let inner = Arc::clone(&self.inner);
-        Ok(self.db().read_blocking(move |tx| {
-            let mut matcher = inner.matcher.lock().unwrap_or_else(PoisonError::into_inner);
-            matcher.refresh(tx)
-        })?)
+        Ok(self.db().read_blocking(move |tx| inner.matcher.lock().refresh(tx))?)
     }
 
     /// Removes expired streams and messages if the clock is `trusted`, and reports the backlog. Called
@@ -206,7 +204,7 @@ impl Notifications {
     pub fn sweep(&self, now: Timestamp, trusted: bool) -> Result<()> {
         // The change logs are retained for at least an hour, so periodic refreshes never miss rows.
         self.refresh()?;
-        let matcher = self.matcher();
+        let matcher = self.inner.matcher.lock();
         let log_seq = matcher.log_seq();
         let count = matcher.len();
         drop(matcher);
@@ -250,7 +248,7 @@ impl Notifications {
 
     /// Returns the row of the notification log up to which standby nodes have read it too.
     fn swept_log_position(&self, read: i64) -> i64 {
-        let mut log = self.inner.log_read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut log = self.inner.log_read.lock();
         let (later, since) = log.later;
         // Measured as elapsed time, so that a clock jump does not remove rows that a standby node has yet to read.
         if since.is_none_or(|since| since.elapsed() >= NOTIFICATION_LOG_RETENTION) {
@@ -274,9 +272,8 @@ impl Notifications {
         let lag = since.map_or(0.0, |since| now.duration_since(since).as_secs_f64().max(0.0));
         metrics::gauge!(telemetry::MATCHING_LAG_SECONDS).set(lag);
         metrics::gauge!(telemetry::MATCHING_BEHIND).set(u32::try_from(behind).unwrap_or(0));
-        metrics::gauge!(telemetry::QUEUED_ITEMS).set(u32::try_from(queued).unwrap_or(u32::MAX));
-        metrics::gauge!(telemetry::NOTIFICATIONS)
-            .set(u32::try_from(notifications).unwrap_or(u32::MAX));
+        metrics::gauge!(telemetry::QUEUED_ITEMS).set(to_u32(queued));
+        metrics::gauge!(telemetry::NOTIFICATIONS).set(to_u32(notifications));
         for (transport, transport_counts) in counts {
             metrics::gauge!(telemetry::OUTBOX_WAITING, "transport" => transport)
                 .set(to_u32(transport_counts.waiting));
@@ -284,10 +281,6 @@ impl Notifications {
                 .set(to_u32(transport_counts.parked));
         }
         Ok(())
-    }
-
-    fn matcher(&self) -> MutexGuard<'_, NotificationMatcher> {
-        self.inner.matcher.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -373,7 +366,7 @@ impl MatchTransaction<'_, '_> {
         if let Err(DbError::Engine(cause)) = &found
             && cause.is_damage()
         {
-            lock(self.unreadable).record_failure(key, cause);
+            self.unreadable.lock().record_failure(key, cause);
         }
         found
     }
@@ -428,12 +421,8 @@ impl MatchTransaction<'_, '_> {
     fn is_recent(&self, matched: MatchedNotification, item: &StoredItem) -> bool {
         let period = TimestampFilter { recent: matched.recent, ..TimestampFilter::default() };
         let (from, _) = period.bounds(self.now, self.matcher.zone());
-        match matched.kind {
-            NotificationKind::ScheduledEmail => true,
-            NotificationKind::Mobile | NotificationKind::Email | NotificationKind::Stream => {
-                from.is_none_or(|from| from <= item.order_time)
-            }
-        }
+        matched.kind == NotificationKind::ScheduledEmail
+            || from.is_none_or(|from| from <= item.order_time)
     }
 
     fn deliver_match(
@@ -447,13 +436,9 @@ impl MatchTransaction<'_, '_> {
         match matched.kind {
             NotificationKind::Stream => {
                 self.queue(number, key, version)?;
-                self.batch.queues.push(number);
                 self.batch.streams.push(matched.id);
             }
-            NotificationKind::ScheduledEmail => {
-                self.queue(number, key, version)?;
-                self.batch.queues.push(number);
-            }
+            NotificationKind::ScheduledEmail => self.queue(number, key, version)?,
             NotificationKind::Email => {
                 let content = MessageContent::Item { item: key.to_string() };
                 self.message(MessageTransport::Mail, number, matched, content)?;
@@ -479,6 +464,7 @@ impl MatchTransaction<'_, '_> {
             None => self.tx.next_stream_sequence()?,
         };
         self.batch.stream_sequence = Some(sequence);
+        self.batch.queues.push(number);
         self.tx.queue_item(number, key, version, sequence)
     }
 
@@ -491,8 +477,7 @@ impl MatchTransaction<'_, '_> {
     ) -> Result<(), DbError> {
         let id = Uuid::now_v7();
         let new = NewMessage { id, transport, number, user: matched.user, content };
-        let written = self.tx.insert_message(&new, OUTBOX_PER_USER_MAX, self.now)?;
-        self.batch.record_message(transport, written);
+        self.batch.write_message(self.tx, &new, self.now)?;
         Ok(())
     }
 
@@ -512,8 +497,8 @@ impl MatchTransaction<'_, '_> {
 }
 
 /// Converts a count for a gauge; a count that is too large becomes the maximum.
-fn to_u32(count: u64) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
+fn to_u32(count: impl TryInto<u32>) -> u32 {
+    count.try_into().unwrap_or(u32::MAX)
 }
 
 /// Logs and skips damaged rows, because one of them must not block the other items.

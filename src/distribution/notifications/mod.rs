@@ -27,10 +27,11 @@ pub mod view;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{Timestamp, tz::TimeZone};
+use parking_lot::Mutex;
 use strum::EnumCount;
 use tokio::sync::{Notify, Semaphore, watch};
 use uuid::Uuid;
@@ -258,7 +259,7 @@ impl Notifications {
     /// regardless of the number of waiting readers. Blocks.
     pub fn wake_readers(&self) -> Result<()> {
         let streams = &self.inner.streams;
-        let mut woken = self.inner.woken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut woken = self.inner.woken.lock();
         let after = *woken;
         // A reader that starts after this read sees the same items itself.
         let sequence = self.db().read_blocking(|tx| tx.stream_sequence())?;
@@ -380,18 +381,13 @@ fn validate(
     draft: NotificationDraft,
     now: Timestamp,
 ) -> Result<NewNotification> {
-    let next = match &draft.method {
-        NotificationMethod::Mobile
-        | NotificationMethod::Email { .. }
-        | NotificationMethod::Stream => None,
-        NotificationMethod::ScheduledEmail { schedule, timezone, .. } => {
-            let schedule = Schedule::parse(schedule, timezone).map_err(|cause| {
-                Error::invalid("query", "schedule", "format", cause.to_string())
-            })?;
-            schedule.next_after(now)
-        }
-    };
     let NotificationDraft { media_type, title, question, method } = draft;
+    let mut next = None;
+    if let NotificationMethod::ScheduledEmail { schedule, timezone, .. } = &method {
+        let schedule = Schedule::parse(schedule, timezone)
+            .map_err(|cause| Error::invalid("query", "schedule", "format", cause.to_string()))?;
+        next = schedule.next_after(now);
+    }
     let user = caller.user().id;
     Ok(NewNotification { id, user, media_type, title, question, method, next })
 }

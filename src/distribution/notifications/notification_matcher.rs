@@ -36,30 +36,13 @@ pub(super) struct MatchedNotification {
     pub(super) after_seq: i64,
 }
 
-/// The part of an agreement that decides which items it covers.
-struct CoverageTerms {
-    everything: bool,
-    codes: Vec<String>,
-    expires: Option<Timestamp>,
-}
-
-impl From<Agreement> for CoverageTerms {
-    fn from(agreement: Agreement) -> Self {
-        Self {
-            everything: agreement.super_agreement,
-            codes: agreement.products.into_iter().map(|product| product.code).collect(),
-            expires: agreement.expires,
-        }
-    }
-}
-
 /// All notifications, compiled for matching, in one state of the database.
 pub(super) struct NotificationMatcher {
     analysis: DocumentAnalysis,
     matcher: InterestMatcher,
     notifications: HashMap<i64, MatchedNotification>,
     by_user: HashMap<UserId, HashSet<i64>>,
-    agreements: HashMap<AgreementId, CoverageTerms>,
+    agreements: HashMap<AgreementId, Agreement>,
     /// The agreements by product code.
     by_code: HashMap<String, Vec<AgreementId>>,
     everything: Vec<AgreementId>,
@@ -148,26 +131,26 @@ impl NotificationMatcher {
         let mut unknown = BTreeSet::new();
         tx.each_watcher(of, |watcher| {
             let named = &watcher.agreements;
-            // Known terms are current, because a change of an agreement is logged as `Everything`.
+            // Known agreements are current, because a change of an agreement is logged as `Everything`.
             unknown.extend(named.iter().filter(|id| !self.agreements.contains_key(id)));
             self.insert(watcher);
         })?;
         for id in unknown {
             if let Some(agreement) = tx.find_agreement(id)? {
-                self.insert_agreement(id, agreement.into());
+                self.insert_agreement(agreement);
             }
         }
         Ok(())
     }
 
-    fn insert_agreement(&mut self, id: AgreementId, terms: CoverageTerms) {
-        if terms.everything {
-            self.everything.push(id);
+    fn insert_agreement(&mut self, agreement: Agreement) {
+        if agreement.super_agreement {
+            self.everything.push(agreement.id);
         }
-        for code in &terms.codes {
-            self.by_code.entry(code.clone()).or_default().push(id);
+        for product in &agreement.products {
+            self.by_code.entry(product.code.clone()).or_default().push(agreement.id);
         }
-        self.agreements.insert(id, terms);
+        self.agreements.insert(agreement.id, agreement);
     }
 
     fn insert(&mut self, watcher: NotificationWatcher) {
@@ -232,7 +215,7 @@ impl NotificationMatcher {
         item: &StoredItem,
         now: Timestamp,
     ) -> Vec<(i64, MatchedNotification)> {
-        let indexed = self.analysis.index_item(key, document, item);
+        let indexed = self.analysis.index(key, document, &item.assets, &item.rights);
         let agreements = self.covering(&indexed, now);
         let media_type = key.media_type;
         self.matcher.learn(&indexed);
@@ -246,12 +229,8 @@ impl NotificationMatcher {
         let codes = indexed.facets[Facet::ProductCode.index()].iter();
         let by_code = codes.filter_map(|code| self.by_code.get(code)).flatten();
         let all = by_code.chain(&self.everything).copied();
-        all.filter(|id| self.is_in_force(*id, now)).collect()
-    }
-
-    fn is_in_force(&self, id: AgreementId, now: Timestamp) -> bool {
-        let terms = self.agreements.get(&id);
-        terms.is_some_and(|terms| terms.expires.is_none_or(|expires| now < expires))
+        all.filter(|id| self.agreements.get(id).is_some_and(|found| found.is_in_force(now)))
+            .collect()
     }
 
     /// Returns the time zone in which days begin.

@@ -45,6 +45,15 @@ impl MessageChoice {
             Self::One(_) | Self::Parked => Ok(count),
         }
     }
+
+    /// Creates the audit event for an action on these messages.
+    fn event(self, action: AuditAction) -> AuditEvent {
+        let event = audit::event(action);
+        match self {
+            Self::One(id) => event.with_object(ObjectKind::Message, id),
+            Self::Parked => event,
+        }
+    }
 }
 
 impl MessageOutbox {
@@ -73,17 +82,6 @@ impl MessageOutbox {
     pub fn discard(&self, messages: MessageChoice) -> Result<usize> {
         let count = self.db.write_blocking(move |tx| tx.drop_messages(messages.id()))?;
         messages.count(count, "message")
-    }
-}
-
-impl MessageChoice {
-    /// Creates the audit event for an action on these messages.
-    fn event(self, action: AuditAction) -> AuditEvent {
-        let event = audit::event(action);
-        match self {
-            Self::One(id) => event.with_object(ObjectKind::Message, id),
-            Self::Parked => event,
-        }
     }
 }
 

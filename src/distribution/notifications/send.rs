@@ -8,7 +8,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
+use futures_util::{FutureExt, TryFutureExt};
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -61,20 +61,12 @@ impl From<Error> for SendOutcome {
         if let Some(cause) = error.cause() {
             tracing::warn!("message attempt failed: {}: {cause}", error.message());
         }
-        match error.kind() {
-            ErrorKind::InvalidArgument | ErrorKind::Unsupported | ErrorKind::TooLarge => {
-                Self::Failed(error.message().to_owned())
-            }
-            ErrorKind::Unauthenticated
-            | ErrorKind::Forbidden
-            | ErrorKind::NotFound
-            | ErrorKind::Conflict
-            | ErrorKind::Stale
-            | ErrorKind::Overloaded
-            | ErrorKind::Timeout
-            | ErrorKind::Unavailable
-            | ErrorKind::Internal => Self::Retry(error.message().to_owned(), None),
-        }
+        let is_permanent = matches!(
+            error.kind(),
+            ErrorKind::InvalidArgument | ErrorKind::Unsupported | ErrorKind::TooLarge
+        );
+        let message = error.message().to_owned();
+        if is_permanent { Self::Failed(message) } else { Self::Retry(message, None) }
     }
 }
 
@@ -116,10 +108,8 @@ impl BackgroundJob for OutboxJob {
     }
 
     async fn run(&mut self) -> Result<RunOutcome> {
-        self.notifications
-            .start_due(self.transport, &mut self.sending)
-            .await
-            .map(RunOutcome::DueAfter)
+        let wait = self.notifications.start_due(self.transport, &mut self.sending).await?;
+        Ok(RunOutcome::DueAfter(wait))
     }
 
     async fn wait_for_work(&mut self) {
@@ -228,7 +218,8 @@ impl Notifications {
         incarnation: Uuid,
     ) {
         let watch = Stopwatch::start();
-        let attempt = AssertUnwindSafe(self.attempt(&message)).catch_unwind();
+        let attempt = self.attempt(&message).unwrap_or_else(SendOutcome::from);
+        let attempt = AssertUnwindSafe(attempt).catch_unwind();
         let attempt = tokio::time::timeout(MESSAGE_TIME, Box::pin(attempt));
         let mut abandon = self.inner.abandon.subscribe();
         let result = tokio::select! {
@@ -324,15 +315,8 @@ impl Notifications {
         Ok(())
     }
 
-    async fn attempt(&self, message: &OutboxMessage) -> SendOutcome {
-        match self.attempt_once(message).await {
-            Ok(outcome) => outcome,
-            Err(error) => error.into(),
-        }
-    }
-
     /// Renders a message from the present state of its items, and sends it.
-    async fn attempt_once(&self, message: &OutboxMessage) -> Result<SendOutcome> {
+    async fn attempt(&self, message: &OutboxMessage) -> Result<SendOutcome> {
         // Attempts that never ended, for instance because they crashed the process, count too.
         if self.inner.settings.get().retry.is_exhausted(message.attempts) {
             // The claim has already counted this attempt.
@@ -353,47 +337,35 @@ impl Notifications {
         let now = clock::now();
         let addressed =
             AddressedMessage { id: message.id, notification: &notification, user: &user, now };
-        match &message.content {
-            MessageContent::Item { .. } => {
-                self.post(&addressed, message.content.items(), MailOccasion::Item, 0).await
-            }
-            MessageContent::Digest { items, more } => {
-                self.post(&addressed, items, MailOccasion::Digest, *more).await
-            }
-            // Handled above: these messages belong to no notification.
-            MessageContent::DeviceMoved { .. }
-            | MessageContent::SetPassword { .. }
-            | MessageContent::PasswordChanged
-            | MessageContent::KeyMade { .. }
-            | MessageContent::NewBrowser { .. } => Ok(SendOutcome::Dropped),
-            MessageContent::Push { item, token, device } => {
-                let Ok(kind) = device.parse::<DeviceKind>() else {
-                    return Ok(SendOutcome::Dropped);
-                };
-                // A phone that changed hands or was signed out must not get messages of its former user.
-                let owner = message.user;
-                let devices = self.db().read(move |tx| tx.list_devices(owner)).await?;
-                let is_registered = devices
-                    .iter()
-                    .any(|registered| registered.token == *token && registered.kind == kind);
-                if !is_registered {
-                    return Ok(SendOutcome::Dropped);
-                }
-                let rendered = self.push_message(&addressed, item, kind, token).await?;
-                let Some(rendered) = rendered else { return Ok(SendOutcome::Dropped) };
-                // As with mails, a different node may have claimed and sent the message while this node was
-                // suspended.
-                if !self.inner.services.guard.node().is_confirmed() {
-                    return Ok(SendOutcome::Uncertain);
-                }
-                Ok(match self.inner.services.push.send(&rendered, clock::now).await {
-                    Ok(()) => SendOutcome::Sent,
-                    Err(PushError::InvalidToken { reason }) => SendOutcome::InvalidToken(reason),
-                    Err(PushError::Permanent { reason }) => SendOutcome::Failed(reason),
-                    Err(PushError::Retry { reason, after }) => SendOutcome::Retry(reason, after),
-                })
-            }
+        let MessageContent::Push { item, token, device } = &message.content else {
+            let (occasion, more) = if let MessageContent::Digest { more, .. } = &message.content {
+                (MailOccasion::Digest, *more)
+            } else {
+                (MailOccasion::Item, 0)
+            };
+            return self.post(&addressed, message.content.items(), occasion, more).await;
+        };
+        let Ok(kind) = device.parse::<DeviceKind>() else { return Ok(SendOutcome::Dropped) };
+        // A phone that changed hands or was signed out must not get messages of its former user.
+        let owner = message.user;
+        let devices = self.db().read(move |tx| tx.list_devices(owner)).await?;
+        let is_registered =
+            devices.iter().any(|registered| registered.token == *token && registered.kind == kind);
+        if !is_registered {
+            return Ok(SendOutcome::Dropped);
         }
+        let rendered = self.push_message(&addressed, item, kind, token).await?;
+        let Some(rendered) = rendered else { return Ok(SendOutcome::Dropped) };
+        // As with mails, a different node may have claimed and sent the message while this node was suspended.
+        if !self.inner.services.guard.node().is_confirmed() {
+            return Ok(SendOutcome::Uncertain);
+        }
+        Ok(match self.inner.services.push.send(&rendered, clock::now).await {
+            Ok(()) => SendOutcome::Sent,
+            Err(PushError::InvalidToken { reason }) => SendOutcome::InvalidToken(reason),
+            Err(PushError::Permanent { reason }) => SendOutcome::Failed(reason),
+            Err(PushError::Retry { reason, after }) => SendOutcome::Retry(reason, after),
+        })
     }
 
     async fn post(

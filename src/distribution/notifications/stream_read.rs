@@ -22,15 +22,7 @@ use model::item::MediaLinks;
 pub struct StreamResponse {
     /// The JSON `{"hits": […]}`.
     pub text: Bytes,
-    acknowledgement: StreamAcknowledgement,
-}
-
-impl StreamResponse {
-    /// Returns the text and the acknowledgement, which must complete before the last byte of the text is sent.
-    #[must_use]
-    pub fn into_parts(self) -> (Bytes, StreamAcknowledgement) {
-        (self.text, self.acknowledgement)
-    }
+    pub acknowledgement: StreamAcknowledgement,
 }
 
 /// Items in flight to a client. If it is dropped without an acknowledgement, the items are released to their
@@ -47,8 +39,7 @@ impl StreamAcknowledgement {
     /// Fails if the database cannot be written. The items are then still queued, and the response must not be
     /// completed.
     pub async fn acknowledge(self) -> Result<()> {
-        let Self { streams, batch: claimed, read } = self;
-        streams.acknowledge(claimed, read).await
+        self.streams.acknowledge(self.batch, self.read).await
     }
 }
 

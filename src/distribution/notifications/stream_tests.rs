@@ -31,7 +31,7 @@ fn a_release_that_fails_is_retried_until_it_is_written() {
         let (caller, form, stop) = (scene.caller(1).await, form(), std::future::pending());
         let waiting =
             scene.notifications.read_stream(&caller, of.id, 10, &form, WAIT_TIMEOUT, stop);
-        let (text, _) = waiting.await.unwrap().unwrap().into_parts();
+        let text = waiting.await.unwrap().unwrap().text;
         assert_eq!(ids(&text), ["a", "b"]);
     });
 }

@@ -17,10 +17,11 @@
 //! readers cost nothing, and waking them costs ten transactions.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
 use uuid::Uuid;
 
@@ -70,15 +71,16 @@ struct ReleasedBatch {
 
 impl ReleasedItems {
     fn add(&self, batches: impl IntoIterator<Item = ReleasedBatch>) {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner).extend(batches);
+        self.list.lock().extend(batches);
         self.wake.notify_one();
     }
 
     fn drain(&self) -> Vec<ReleasedBatch> {
-        std::mem::take(&mut *self.list.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.list.lock())
     }
 }
 
+#[derive(Default)]
 struct StreamReaders {
     wake: Arc<Notify>,
     readers: usize,
@@ -148,10 +150,8 @@ struct WaitingReader {
 
 impl WaitingReader {
     fn new(streams: &Arc<StreamQueues>, id: Uuid) -> Self {
-        let mut readers = streams.readers();
-        let entry = readers
-            .entry(id)
-            .or_insert_with(|| StreamReaders { wake: Arc::new(Notify::new()), readers: 0 });
+        let mut readers = streams.readers.lock();
+        let entry = readers.entry(id).or_default();
         entry.readers += 1;
         let wake = Arc::clone(&entry.wake);
         drop(readers);
@@ -161,7 +161,7 @@ impl WaitingReader {
 
 impl Drop for WaitingReader {
     fn drop(&mut self) {
-        let mut readers = self.streams.readers();
+        let mut readers = self.streams.readers.lock();
         if let Some(entry) = readers.get_mut(&self.id) {
             entry.readers -= 1;
             // Removed with its last reader, so that the map holds only streams with readers.
@@ -204,18 +204,14 @@ impl StreamQueues {
         (streams, StreamCommands { receiver, released, node })
     }
 
-    fn readers(&self) -> MutexGuard<'_, HashMap<Uuid, StreamReaders>> {
-        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns whether no reader waits.
     pub(super) fn is_idle(&self) -> bool {
-        self.readers().is_empty()
+        self.readers.lock().is_empty()
     }
 
     /// Wakes the readers of these streams.
     pub(super) fn wake(&self, streams: &[Uuid]) {
-        let readers = self.readers();
+        let readers = self.readers.lock();
         for id in streams {
             if let Some(entry) = readers.get(id) {
                 entry.wake.notify_waiters();
@@ -225,7 +221,7 @@ impl StreamQueues {
 
     /// Wakes the readers of all streams.
     pub(super) fn wake_all(&self) {
-        self.readers().values().for_each(|entry| entry.wake.notify_waiters());
+        self.readers.lock().values().for_each(|entry| entry.wake.notify_waiters());
     }
 
     /// Claims up to `size` items and builds a response with `respond`, and waits until there are items that can be
@@ -317,10 +313,8 @@ impl StreamQueues {
             .send(command)
             .await
             .map_err(|_| Error::new(ErrorKind::Unavailable, "The service is stopping"))?;
-        reply.await.map_err(|_| {
-            // The transaction failed, which was logged.
-            Error::new(ErrorKind::Unavailable, "The stream cannot be read now")
-        })?
+        // Without a reply, the transaction failed, which was logged.
+        reply.await.map_err(|_| stream_unavailable())?
     }
 
     /// Removes the items in `read`, each at the version that was sent. The other items of `claimed` are released.
@@ -343,23 +337,11 @@ pub struct StreamCommands {
 
 /// The outcome of a command within a transaction.
 enum CommandOutcome {
-    Claimed(Option<StreamBatch>, oneshot::Sender<Result<StreamBatch>>),
-    Refused(Error, oneshot::Sender<Result<StreamBatch>>),
+    Claimed(Result<StreamBatch>, oneshot::Sender<Result<StreamBatch>>),
     /// The flag is true if items were released.
     Acknowledged(StreamBatch, bool, oneshot::Sender<Result<()>>),
     /// The incarnation that claimed the items has expired.
     Lost(StreamBatch, oneshot::Sender<Result<()>>),
-    Touched,
-}
-
-/// The commands of one transaction.
-struct CommandBatch {
-    commands: Vec<StreamCommand>,
-    incarnation: Uuid,
-    released: Arc<ReleasedItems>,
-    now: Timestamp,
-    /// Whether the clock jumped since the last transaction.
-    clock_jumped: bool,
 }
 
 impl StreamCommands {
@@ -367,7 +349,7 @@ impl StreamCommands {
     pub(super) async fn run(
         mut self,
         db: Db,
-        streams: std::sync::Weak<StreamQueues>,
+        streams: Weak<StreamQueues>,
         now: fn() -> Timestamp,
     ) {
         let mut last_run: Option<Timestamp> = None;
@@ -397,15 +379,16 @@ impl StreamCommands {
             let clock_jumped =
                 last_run.is_none_or(|last_run| now < last_run || now > last_run + DOWNTIME_MIN);
             last_run = Some(now);
-            let batch = CommandBatch {
-                commands,
-                incarnation: self.node.incarnation(),
-                released: Arc::clone(&self.released),
-                now,
-                clock_jumped,
-            };
+            let incarnation = self.node.incarnation();
+            let released = Arc::clone(&self.released);
+            let written = db.write(move |tx| {
+                if clock_jumped {
+                    record_heartbeat(tx, now)?;
+                }
+                run_commands(tx, commands, incarnation, &released, now)
+            });
             // If the transaction fails, the reply channels are dropped, which readers see as an error.
-            match db.write(move |tx| run_command(tx, batch)).await {
+            match written.await {
                 Ok(outcomes) => {
                     let woken: Vec<Uuid> =
                         outcomes.iter().filter_map(CommandOutcome::released_stream).collect();
@@ -420,7 +403,7 @@ impl StreamCommands {
     }
 
     /// Writes the release of items and wakes the readers of their streams.
-    async fn release_items(&self, db: &Db, streams: &std::sync::Weak<StreamQueues>) {
+    async fn release_items(&self, db: &Db, streams: &Weak<StreamQueues>) {
         let batches = self.released.drain();
         if batches.is_empty() {
             return;
@@ -456,25 +439,14 @@ impl CommandOutcome {
     fn released_stream(&self) -> Option<Uuid> {
         match self {
             Self::Acknowledged(claimed, true, _) => Some(claimed.id),
-            Self::Acknowledged(_, false, _)
-            | Self::Claimed(..)
-            | Self::Refused(..)
-            | Self::Lost(..)
-            | Self::Touched => None,
+            Self::Acknowledged(_, false, _) | Self::Claimed(..) | Self::Lost(..) => None,
         }
     }
 
     fn reply(self) {
         match self {
-            Self::Claimed(Some(claimed), reply) => {
-                // If the reader does not exist any more, dropping the batch releases it.
-                drop(reply.send(Ok(claimed)));
-            }
-            Self::Claimed(None, reply) => {
-                let message = "There is no such stream, or it was not used for 5 minutes";
-                drop(reply.send(Err(Error::new(ErrorKind::NotFound, message))));
-            }
-            Self::Refused(cause, reply) => drop(reply.send(Err(cause))),
+            // If the reader does not exist any more, dropping the batch releases it.
+            Self::Claimed(claimed, reply) => drop(reply.send(claimed)),
             Self::Acknowledged(mut claimed, _, reply) => {
                 // Only now is it committed: after a failed transaction, dropping the batch releases all of it.
                 claimed.is_acknowledged = true;
@@ -485,7 +457,6 @@ impl CommandOutcome {
                 drop(claimed);
                 drop(reply.send(Err(stream_unavailable())));
             }
-            Self::Touched => {}
         }
     }
 }
@@ -494,28 +465,32 @@ fn stream_unavailable() -> Error {
     Error::new(ErrorKind::Unavailable, "The stream cannot be read now")
 }
 
-fn run_command(tx: &WriteTx<'_>, batch: CommandBatch) -> Result<Vec<CommandOutcome>, DbError> {
-    let CommandBatch { commands, incarnation, released, now, clock_jumped } = batch;
-    if clock_jumped {
-        record_heartbeat(tx, now)?;
-    }
+fn run_commands(
+    tx: &WriteTx<'_>,
+    commands: Vec<StreamCommand>,
+    incarnation: Uuid,
+    released: &Arc<ReleasedItems>,
+    now: Timestamp,
+) -> Result<Vec<CommandOutcome>, DbError> {
     // After expiry, other nodes release the items of this incarnation, so it must not claim more.
     let is_alive = tx.as_read().is_alive(incarnation)?;
     let mut outcomes = Vec::with_capacity(commands.len());
     for command in commands {
         outcomes.push(match command {
             StreamCommand::Claim { reply, .. } if !is_alive => {
-                CommandOutcome::Refused(stream_unavailable(), reply)
+                CommandOutcome::Claimed(Err(stream_unavailable()), reply)
             }
             StreamCommand::Claim { id, user, size, reply } => {
-                match claim_items(tx, &released, incarnation, id, user, size, now) {
-                    Ok(claimed) => CommandOutcome::Claimed(claimed, reply),
+                let claimed = match claim_items(tx, released, incarnation, id, user, size, now) {
+                    Ok(claimed) => claimed.ok_or_else(|| {
+                        let message = "There is no such stream, or it was not used for 5 minutes";
+                        Error::new(ErrorKind::NotFound, message)
+                    }),
                     // One damaged queue must not block the others.
-                    Err(cause @ DbError::Damaged { .. }) => {
-                        CommandOutcome::Refused(cause.into(), reply)
-                    }
+                    Err(cause @ DbError::Damaged { .. }) => Err(cause.into()),
                     Err(cause) => return Err(cause),
-                }
+                };
+                CommandOutcome::Claimed(claimed, reply)
             }
             StreamCommand::Acknowledge { claimed, read, reply } => {
                 match acknowledge(tx, &claimed, &read)? {
@@ -529,7 +504,7 @@ fn run_command(tx: &WriteTx<'_>, batch: CommandBatch) -> Result<Vec<CommandOutco
             }
             StreamCommand::Touch { number } => {
                 tx.touch_stream(number, now)?;
-                CommandOutcome::Touched
+                continue;
             }
         });
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 
-use crate::storage::database::{IndexedVersion, StoredItem};
+use crate::storage::database::IndexedVersion;
 use metadata::RightsMetadata;
 use model::item::{
     Asset, AssetFile, AssetGroup, Document, DocumentError, RightsLayers, parse_stored_rights,
@@ -25,17 +25,6 @@ pub struct DocumentAnalysis {
 }
 
 impl DocumentAnalysis {
-    /// Extracts the searchable content of `item`, whose parsed document is `document`.
-    #[must_use]
-    pub fn index_item(
-        &self,
-        key: &ItemKey,
-        document: &Document,
-        item: &StoredItem,
-    ) -> IndexedDocument {
-        self.index(key, document, &item.assets, &item.rights)
-    }
-
     /// Extracts the searchable content of a version.
     ///
     /// Fails if its document is damaged. Damaged rights count as absent, so that search still finds the item
@@ -48,22 +37,24 @@ impl DocumentAnalysis {
         let assets: Vec<Asset> = serde_json::from_str(&version.assets)
             .inspect_err(|cause| log_damaged(&version.key, "files", cause))
             .unwrap_or_default();
-        let set = version.set_rights.as_deref().map(parse_stored_rights).transpose();
-        let set = set
+        let rights = version.set_rights.as_deref().map(parse_stored_rights).transpose();
+        let rights = rights
             .inspect_err(|cause| log_damaged(&version.key, "rights", cause))
             .unwrap_or_default();
-        Ok(self.index(&version.key, &document, &assets, &set.unwrap_or_default()))
+        Ok(self.index(&version.key, &document, &assets, &rights.unwrap_or_default()))
     }
 
-    fn index(
+    /// Extracts the searchable content of an item from its document, its files and its rights override.
+    #[must_use]
+    pub fn index(
         &self,
         key: &ItemKey,
         document: &Document,
         assets: &[Asset],
-        set: &RightsMetadata,
+        rights: &RightsMetadata,
     ) -> IndexedDocument {
         let files = AssetGroup::of_item(assets);
-        let rights = RightsLayers { files, settings: &self.rights, item: set };
+        let rights = RightsLayers { files, settings: &self.rights, item: rights };
         let stated = RightsTerms {
             digital_source_type: rights.digital_source_type(),
             data_mining: rights.data_mining(),

@@ -1,7 +1,7 @@
 //! Builds an index from all items, while items continue to change.
 
 use std::path::Path;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use super::DocumentAnalysis;
@@ -16,14 +16,6 @@ const INDEX_BUILD_ITEMS: usize = 1000;
 /// Number of pages of items that are read ahead of the page being indexed.
 const PAGES_AHEAD: usize = 2;
 
-/// Reports the progress of a build and can stop it.
-pub(super) struct BuildControl<'a> {
-    /// Called with the number of indexed items and the number of all items.
-    pub(super) report: &'a dyn Fn(u64, u64),
-    /// Returns true if the build should end early.
-    pub(super) stops: &'a (dyn Fn() -> bool + Sync),
-}
-
 /// Returns the position of a commit that contains everything up to a row of the log, analysed with
 /// `settings`.
 pub(super) fn commit_position(archive: &str, settings: &str, row: &LogPosition) -> CommitPosition {
@@ -37,14 +29,17 @@ pub(super) fn commit_position(archive: &str, settings: &str, row: &LogPosition) 
 }
 
 /// Builds an index of all items in the empty folder `path`, as of the end of the item log at the start. Later
-/// changes are indexed by following the log from there. Returns `None` if the build was stopped.
+/// changes are indexed by following the log from there.
+///
+/// Calls `proceeds` with the number of indexed items and the number of all items. Returns `None` if it returned
+/// false, which stops the build.
 ///
 /// One thread reads, two analyse, two write. Fails if the database or the disk fails.
 pub(super) fn build(
     db: &Db,
     path: &Path,
     analysis: &DocumentAnalysis,
-    control: &BuildControl<'_>,
+    proceeds: &dyn Fn(u64, u64) -> bool,
 ) -> Result<Option<CommitPosition>> {
     let mut feed = db.snapshot_reader()?;
     let (archive, end, count) =
@@ -54,9 +49,7 @@ pub(super) fn build(
     // Without a cache of results, because no search uses this index yet.
     let index = SearchIndex::create(path, 0).map_err(Error::internal)?;
     let mut writer = index.building_writer().map_err(Error::internal)?;
-    let mut done = 0;
-    let mut finished = false;
-    thread::scope(|scope| -> Result<()> {
+    let finished = thread::scope(|scope| -> Result<bool> {
         let (pages, received) = sync_channel(PAGES_AHEAD);
         scope.spawn(move || {
             let mut after = Some(0);
@@ -70,12 +63,16 @@ pub(super) fn build(
                 }
             }
         });
-        finished = add_pages(&received, &mut writer, analysis, &mut |items| {
-            done += items;
-            (control.report)(done, count);
-            !(control.stops)()
-        })?;
-        Ok(())
+        let mut done = 0;
+        for page in received {
+            let (_, versions) = page?;
+            add(&mut writer, &versions, analysis)?;
+            done += u64::try_from(versions.len()).unwrap_or_default();
+            if !proceeds(done, count) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     })?;
     // Without a commit the folder is an interrupted build, which the next one removes.
     if !finished {
@@ -136,23 +133,6 @@ pub(super) fn read_each(
         }
     }
     Ok(versions)
-}
-
-/// Adds pages until there are no more. Returns `false` if `proceeds` stopped it.
-fn add_pages(
-    pages: &Receiver<PageRead>,
-    writer: &mut IndexWriter,
-    analysis: &DocumentAnalysis,
-    proceeds: &mut dyn FnMut(u64) -> bool,
-) -> Result<bool> {
-    for page in pages {
-        let (_, versions) = page?;
-        add(writer, &versions, analysis)?;
-        if !proceeds(u64::try_from(versions.len()).unwrap_or_default()) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 /// Adds versions to an index. A version whose document is damaged is logged and skipped, so that it does not

@@ -9,7 +9,7 @@ use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::CHECK_FLAWS_MAX;
 use crate::storage::database::{DatabaseFlaw, Db, DbResult, LogPosition, ReadTx, SnapshotReader};
-use search_index::{ANALYSIS, IndexError, IndexSnapshot, SearchIndex, stamp};
+use search_index::{ANALYSIS, IndexSnapshot, SearchIndex, stamp};
 
 /// The differences between an index and the items.
 #[derive(Debug, Default)]
@@ -55,22 +55,16 @@ fn differences(tx: &ReadTx<'_>, mut versions: HashMap<u32, u64>) -> DbResult<Ind
 /// Returns no flaws if there is no index, because the next start builds one.
 pub fn check_index(feed: &mut SnapshotReader, dir: &Path) -> DbResult<Vec<DatabaseFlaw>> {
     let Some(path) = folder::find(dir) else { return Ok(Vec::new()) };
-    let opened = SearchIndex::open(&path, 0);
-    let snapshot = match opened.as_ref().map(SearchIndex::snapshot) {
-        Ok(snapshot) => snapshot,
+    let index = match SearchIndex::open(&path, 0) {
+        Ok(index) => index,
         Err(cause) => return Ok(vec![flaw(cause.to_string())]),
     };
-    let damaged = match opened.as_ref().map(SearchIndex::damaged_files) {
-        Ok(Ok(damaged)) => damaged,
-        // A running server removes files of segments that it merged, so their absence is not damage.
-        Ok(Err(IndexError::Engine(_) | IndexError::Io(_) | IndexError::TimedOut)) | Err(_) => {
-            Vec::new()
-        }
-    };
-    let mut flaws: Vec<DatabaseFlaw> = damaged
-        .into_iter()
-        .map(|file| flaw(format!("the file {file} of the search index is damaged")))
-        .collect();
+    let snapshot = index.snapshot();
+    let mut flaws = Vec::new();
+    // A running server removes files of segments that it merged, so their absence is not damage.
+    for file in index.damaged_files().unwrap_or_default() {
+        flaws.push(flaw(format!("the file {file} of the search index is damaged")));
+    }
     let Some(position) = snapshot.position().cloned() else {
         flaws.push(flaw("the build of the search index was not completed".to_owned()));
         return Ok(flaws);
@@ -86,9 +80,8 @@ pub fn check_index(feed: &mut SnapshotReader, dir: &Path) -> DbResult<Vec<Databa
             return Ok(vec![flaw("the search index belongs to another archive".to_owned())]);
         }
         let Some(replaced) = tx.replaced_since(&row)? else {
-            return Ok(vec![flaw(
-                "the search index belongs to another state of the archive".to_owned(),
-            )]);
+            let text = "the search index belongs to another state of the archive";
+            return Ok(vec![flaw(text.to_owned())]);
         };
         item_flaws(tx, versions, row.row, &replaced)
     })?);

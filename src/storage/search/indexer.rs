@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use super::build::{BuildControl, add, build, commit_position, read_each, read_versions};
+use super::build::{add, build, commit_position, read_each, read_versions};
 use super::consistency::compare;
 use super::folder::IndexFolder;
 use super::shared::{SearchShared, log_position};
@@ -89,17 +89,6 @@ struct OpenIndex {
     archive: String,
     /// Identifies the settings with which the documents were analysed.
     settings: String,
-}
-
-/// The outcome of indexing new rows of the item log.
-enum FollowOutcome {
-    /// There were no new rows.
-    Idle,
-    /// New rows were committed to the index.
-    Committed {
-        /// True if a row requests a rebuild.
-        rebuild: bool,
-    },
 }
 
 /// A persistent failure, with the time since it was noted.
@@ -206,9 +195,7 @@ impl IndexerWorker {
         let row = log_position(Some(position));
         let mut open = OpenIndex { path, index, writer, position: row, archive, settings };
         // Indexed before searches use it, because they wait only briefly for the newest items.
-        while let FollowOutcome::Committed { rebuild } = self.index_new_rows(&mut open)? {
-            self.wants_build |= rebuild;
-        }
+        while self.index_new_rows(&mut open)? {}
         self.shared.publish(Some(open.index.clone()), IndexStatus::Ready);
         self.publish_position(&open);
         self.open = Some(open);
@@ -227,23 +214,24 @@ impl IndexerWorker {
         self.shared.publish(None, IndexStatus::Building { done: 0, count: 0 });
     }
 
-    /// Indexes the next rows of the item log.
-    fn index_new_rows(&mut self, open: &mut OpenIndex) -> Result<FollowOutcome> {
+    /// Indexes the next rows of the item log. Returns whether there were any.
+    fn index_new_rows(&mut self, open: &mut OpenIndex) -> Result<bool> {
         // First, because reopening the writer resets the position to the last commit.
         open.writer()?;
         let after = open.position.clone();
         let changes = self.feed.read(move |tx| tx.index_changes(&after, INDEX_CHANGES_MAX))?;
         let Some(changes) = changes else {
             self.repair(open)?;
-            return Ok(FollowOutcome::Committed { rebuild: false });
+            return Ok(true);
         };
         let Some(last) = changes.last().map(|change| change.position.clone()) else {
-            return Ok(FollowOutcome::Idle);
+            return Ok(false);
         };
         let versions = read_versions(&mut self.feed, number(open.position.row), number(last.row))?;
         open.apply(&changes, &versions, &self.settings.analysis)?;
         open.commit(&last)?;
-        Ok(FollowOutcome::Committed { rebuild: changes.iter().any(|change| change.rebuild) })
+        self.wants_build |= changes.iter().any(|change| change.rebuild);
+        Ok(true)
     }
 
     /// Compares an index with the items and corrects it, because the log has a gap. No search uses it in the
@@ -389,14 +377,10 @@ impl IndexerWorker {
         }
         let mut outcome = has_commits.map(|is_new| is_new || is_behind).map_err(Error::from);
         while matches!(outcome, Ok(true)) && !self.stops() {
-            outcome = self.index_new_rows(&mut open).map(|round| match round {
-                FollowOutcome::Idle => false,
-                FollowOutcome::Committed { rebuild } => {
-                    self.wants_build |= rebuild;
-                    self.publish_position(&open);
-                    true
-                }
-            });
+            outcome = self.index_new_rows(&mut open);
+            if matches!(outcome, Ok(true)) {
+                self.publish_position(&open);
+            }
         }
         if *self.shared.standing.borrow() != IndexStatus::Ready && outcome.is_ok() {
             self.shared.publish(Some(open.index.clone()), IndexStatus::Ready);
@@ -519,22 +503,20 @@ fn build_and_report(
 ) -> Result<bool> {
     let watch = Stopwatch::start();
     let logged_s = Cell::new(0);
-    let control = BuildControl {
-        report: &|done, count| {
-            // Searches use the old index in the meantime, and this status would refuse them.
-            if !is_rebuild {
-                shared.standing.send_replace(IndexStatus::Building { done, count });
-            }
-            metrics::gauge!(telemetry::SEARCH_INDEX_BUILT_ITEMS).set(precise(done));
-            let seconds = watch.elapsed().as_secs();
-            if seconds >= logged_s.get() + LOG_EVERY_S {
-                logged_s.set(seconds);
-                tracing::info!(done, count, "the search index is being built");
-            }
-        },
-        stops: &|| stop.load(Ordering::Relaxed),
+    let proceeds = |done: u64, count: u64| {
+        // Searches use the old index in the meantime, and this status would refuse them.
+        if !is_rebuild {
+            shared.standing.send_replace(IndexStatus::Building { done, count });
+        }
+        metrics::gauge!(telemetry::SEARCH_INDEX_BUILT_ITEMS).set(precise(done));
+        let seconds = watch.elapsed().as_secs();
+        if seconds >= logged_s.get() + LOG_EVERY_S {
+            logged_s.set(seconds);
+            tracing::info!(done, count, "the search index is being built");
+        }
+        !stop.load(Ordering::Relaxed)
     };
-    let built = build(&shared.db, path, analysis, &control)?;
+    let built = build(&shared.db, path, analysis, &proceeds)?;
     if built.is_some() {
         tracing::info!(seconds = watch.elapsed().as_secs(), "the search index was built");
     }

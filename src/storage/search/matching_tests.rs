@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 use proptest::prelude::*;
-use search_index::oracle::{self, SampleSearch};
+use search_index::testing::{self as oracle, SampleSearch};
 
 use super::oracle_tests::{item, request};
 use super::tests::Scene;
@@ -70,7 +70,7 @@ proptest! {
             let covering = (0..).zip(&requests).filter(|(_, request)| covers(request));
             let agreements = covering.map(|(number, _)| AgreementId(number)).collect();
             let item =
-                MatchSubject { media_type: one.media_type(), indexed: &indexed, agreements: &agreements };
+                MatchSubject { media_type: one.media_type, indexed: &indexed, agreements: &agreements };
             let finds = |(_, keys): &(i64, &Vec<ItemKey>)| keys.contains(&one.key());
             let expected: Vec<i64> =
                 (0..).zip(&found).filter(finds).map(|(number, _)| number).collect();

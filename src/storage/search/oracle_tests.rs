@@ -1,7 +1,7 @@
 //! Tests search through the database against a plain scan of every item.
 
 use proptest::prelude::*;
-use search_index::oracle::{self, OracleAnswer, SampleSearch, SampleVersion};
+use search_index::testing::{self as oracle, OracleAnswer, SampleSearch, SampleVersion};
 
 use super::tests::Scene;
 use super::{SearchCriteria, SearchHit};
@@ -13,7 +13,7 @@ pub(super) fn item(version: &SampleVersion) -> NewItem {
         key: version.key(),
         document: version.document().to_stored(),
         assets: None,
-        pub_status: version.status(),
+        pub_status: version.status,
         order_time: version.order(),
         embargoed: version.embargoed(),
         stored: oracle::start(),

@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use parking_lot::Mutex;
@@ -25,13 +25,6 @@ pub(super) struct SearchPool {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// The outcome of work on the pool.
-#[derive(Debug)]
-pub(super) enum PoolOutcome<T> {
-    Done(T),
-    Panicked,
-}
-
 impl SearchPool {
     pub(super) fn start() -> Result<Self> {
         let (jobs, queue) = sync_channel::<Job>(SEARCH_QUEUE_MAX);
@@ -48,8 +41,8 @@ impl SearchPool {
     /// Runs `work` on a thread of the pool. Work whose caller has gone before it starts is skipped. During
     /// the work, the function passed to it returns whether the caller has gone.
     ///
-    /// Fails if the queue is full.
-    pub(super) async fn run<T, F>(&self, work: F) -> Result<PoolOutcome<T>>
+    /// Fails if the queue is full. The inner result is an error if the work panicked.
+    pub(super) async fn run<T, F>(&self, work: F) -> Result<thread::Result<T>>
     where
         T: Send + 'static,
         F: FnOnce(&dyn Fn() -> bool) -> T + Send + 'static,
@@ -62,11 +55,9 @@ impl SearchPool {
             }
             // A panic must not end the thread, because no thread would replace it.
             let outcome = catch_unwind(AssertUnwindSafe(|| work(&|| sender.is_closed())));
-            drop(sender.send(outcome.map_or(PoolOutcome::Panicked, PoolOutcome::Done)));
+            drop(sender.send(outcome));
         }));
-        submitted.map_err(|refused| match refused {
-            TrySendError::Full(_) | TrySendError::Disconnected(_) => queue_full(),
-        })?;
+        submitted.map_err(|_| queue_full())?;
         receiver.await.map_err(Error::internal)
     }
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::pool::{PoolOutcome, SearchPool};
+use super::pool::SearchPool;
 use super::{Freshness, IndexStatus, SearchCriteria, SearchHit, SearchResults, SeenVersions};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, ErrorKind, Result};
@@ -77,6 +77,14 @@ pub(super) fn unavailable(message: &str) -> Error {
     Error::new(ErrorKind::Unavailable, message)
         .with_code("search_index")
         .retry_after(SEARCH_RETRY_S)
+}
+
+/// Returns the versions in `replaced`, read from the item log. Fails if the log has a gap or there are too many:
+/// without the list, items that were withdrawn would be found.
+pub(super) fn require_replaced(replaced: Option<Vec<u32>>) -> Result<Vec<u32>> {
+    replaced
+        .filter(|replaced| replaced.len() <= SEARCH_REPLACED_MAX)
+        .ok_or_else(|| unavailable("The search index is behind the archive"))
 }
 
 /// Returns the row of the item log up to which a commit of the index contains everything.
@@ -231,9 +239,9 @@ impl SearchShared {
             work(&|| watch.elapsed() > time_max || is_abandoned())
         });
         match outcome.await? {
-            PoolOutcome::Done(found) => found.map_err(|cause| self.service_error(cause)),
+            Ok(found) => found.map_err(|cause| self.service_error(cause)),
             // A damaged file may be the cause, so the indexer checks all of them.
-            PoolOutcome::Panicked => {
+            Err(_panic) => {
                 self.fault_seen.store(true, Ordering::Relaxed);
                 Err(Error::internal("a search panicked"))
             }

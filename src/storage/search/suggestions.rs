@@ -2,13 +2,12 @@
 
 use jiff::Timestamp;
 
-use super::shared::{log_position, unavailable};
+use super::shared::{log_position, require_replaced};
 use super::{SearchCriteria, SearchEngine};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Result;
-use crate::runtime::limits::SEARCH_REPLACED_MAX;
 use query::{Facet, Word};
-use search_index::{CompletionRequest, IndexError};
+use search_index::{CompletionRequest, Completions, IndexError};
 
 /// Timeout for suggestions while a text is typed: later ones are of no use.
 const SUGGESTION_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(2);
@@ -57,10 +56,7 @@ impl SearchEngine {
         let snapshot = index.snapshot();
         let position = log_position(snapshot.position());
         let replaced = shared.db.read(move |tx| tx.replaced_since(&position)).await?;
-        let replaced = replaced.filter(|replaced| replaced.len() <= SEARCH_REPLACED_MAX);
-        // Without the list, counts would reveal items that were withdrawn.
-        let replaced =
-            replaced.ok_or_else(|| unavailable("The search index is behind the archive"))?;
+        let replaced = require_replaced(replaced)?;
         let suggested = shared.run_on_pool(SUGGESTION_TIME_MAX, move |is_expired| {
             let found = snapshot.find(&prepared.filter, &replaced, is_expired)?;
             if respells {
@@ -76,12 +72,8 @@ impl SearchEngine {
                 return Ok(SearchSuggestions { spelling, ..SearchSuggestions::default() });
             }
             let request = CompletionRequest { typed: &typed, facets: &prepared.facets, size };
-            let completed = found.complete(request, is_expired)?;
-            Ok(SearchSuggestions {
-                words: completed.words,
-                values: completed.values,
-                spelling: None,
-            })
+            let Completions { words, values } = found.complete(request, is_expired)?;
+            Ok(SearchSuggestions { words, values, spelling: None })
         });
         suggested.await
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::shared::{SearchShared, log_position, unavailable};
+use super::shared::{SearchShared, log_position, require_replaced};
 use super::{Freshness, SearchCriteria, SearchEngine, SearchHit};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Result;
-use crate::runtime::limits::{SEARCH_REPLACED_MAX, SEARCH_TIME_MAX};
+use crate::runtime::limits::SEARCH_TIME_MAX;
 use crate::storage::database::ReadTx;
 use query::Query;
 use search_index::{IndexError, MatchedDocuments, ResultPage};
@@ -45,9 +45,7 @@ impl SearchEngine {
         let request = shared.prepare(request, now).await?;
         let found = self.read(move |tx| {
             let replaced = tx.replaced_since(&log_position(snapshot.position()))?;
-            let replaced = replaced.filter(|replaced| replaced.len() <= SEARCH_REPLACED_MAX);
-            let replaced =
-                replaced.ok_or_else(|| unavailable("The search index is behind the archive"))?;
+            let replaced = require_replaced(replaced)?;
             let watch = Stopwatch::start();
             let is_expired = || watch.elapsed() > SEARCH_TIME_MAX;
             let found = snapshot.find(&request.filter, &replaced, &is_expired);

@@ -20,13 +20,7 @@ pub enum AgreementType {
     Prepaid,
 }
 
-impl AgreementType {
-    /// Returns the name used in documents and in the database.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+crate::impl_as_str!(AgreementType);
 
 /// The users who may approve orders under an agreement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,13 +35,9 @@ pub enum Approver {
     Admin,
 }
 
-impl Approver {
-    /// Returns the word used in the accounts file and in the database.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
+crate::impl_as_str!(Approver);
 
+impl Approver {
     /// Returns the word to store, or `None` for the default, which is not stored.
     #[must_use]
     pub fn stored(self) -> Option<&'static str> {

@@ -32,13 +32,7 @@ pub enum ChannelMethod {
     Webhook,
 }
 
-impl ChannelMethod {
-    /// Returns the name used in accounts files and in the database.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+crate::impl_as_str!(ChannelMethod);
 
 /// The settings of a delivery method: addresses, directories, passwords.
 ///

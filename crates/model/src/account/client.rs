@@ -19,13 +19,7 @@ pub enum GrantType {
     RefreshToken,
 }
 
-impl GrantType {
-    /// Returns the name used in `grant_type` and in the accounts file.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+crate::impl_as_str!(GrantType);
 
 /// A registered OAuth2 client.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -26,13 +26,7 @@ pub enum DeliveryState {
     Failed,
 }
 
-impl DeliveryState {
-    /// Returns the word used in responses, requests and the database.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+crate::impl_as_str!(DeliveryState);
 
 /// The delivery of one version of an item through one channel.
 #[derive(Clone, Debug, PartialEq, Eq)]

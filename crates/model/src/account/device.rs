@@ -14,13 +14,7 @@ pub enum DeviceKind {
     Android,
 }
 
-impl DeviceKind {
-    /// Returns the name used in requests and in the database.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+crate::impl_as_str!(DeviceKind);
 
 /// A mobile device of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]

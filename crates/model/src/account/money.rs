@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use crate::macros::impl_serde_as_text;
 
 /// An amount in hundredths of the organization's currency unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,21 +19,16 @@ impl FromStr for Money {
     type Err = MoneyError;
 
     fn from_str(text: &str) -> Result<Self, MoneyError> {
-        let (negative, digits) = match text.strip_prefix('-') {
-            Some(rest) => (true, rest),
-            None => (false, text),
-        };
+        let digits = text.strip_prefix('-').unwrap_or(text);
         let (units, cents) = digits.split_once('.').ok_or(MoneyError)?;
-        // `i64::from_str` alone would accept a sign here, as in `1.+5`.
+        // `i64::from_str` alone would accept a sign.
         if units.is_empty() || cents.len() != 2 || !all_digits(units) || !all_digits(cents) {
             return Err(MoneyError);
         }
-        let units: i64 = units.parse().map_err(|_| MoneyError)?;
-        let cents: i64 = cents.parse().map_err(|_| MoneyError)?;
-        // An overflow is refused, since a wrapped amount would be a different price.
-        let amount = units.checked_mul(100).and_then(|sum| sum.checked_add(cents));
-        let amount = amount.ok_or(MoneyError)?;
-        Ok(Self { hundredths: if negative { -amount } else { amount } })
+        // An amount that is too large is refused.
+        let amount: i64 = format!("{units}{cents}").parse().map_err(|_| MoneyError)?;
+        let is_negative = digits.len() < text.len();
+        Ok(Self { hundredths: if is_negative { -amount } else { amount } })
     }
 }
 
@@ -50,19 +45,8 @@ impl fmt::Display for Money {
     }
 }
 
-impl Serialize for Money {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // A JSON number would pass through floating point in most clients (contract purchases-11).
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Money {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
+// A JSON number would pass through floating point in most clients (contract purchases-11).
+impl_serde_as_text!(Money);
 
 #[cfg(test)]
 mod tests {

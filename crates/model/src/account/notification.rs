@@ -24,13 +24,7 @@ pub enum NotificationKind {
     Stream,
 }
 
-impl NotificationKind {
-    /// Returns the word used in responses, URLs and the database.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+crate::impl_as_str!(NotificationKind);
 
 /// The saved query of a notification, as the user wrote it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -106,8 +100,11 @@ pub struct Notification {
 /// The content of one message. It is stored in the outbox until the message is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "kind")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum MessageContent {
     /// A push message to one device about one item.
+    #[strum(serialize = "mobile")]
     Push {
         item: String,
         /// The push service's token for the device.
@@ -116,8 +113,10 @@ pub enum MessageContent {
         device: String,
     },
     /// An e-mail about one item.
+    #[strum(serialize = "email")]
     Item { item: String },
     /// An e-mail about several new items.
+    #[strum(serialize = "scheduled-email")]
     Digest {
         /// The items, newest first.
         items: Vec<String>,
@@ -183,59 +182,33 @@ impl MessageContent {
 
     /// Returns the number of items that earlier merges dropped; `None` for a message that is never merged.
     fn unlisted_count(&self) -> Option<usize> {
-        match self {
-            // A push message goes to a single device, and mail about an account must arrive on its own.
-            Self::Push { .. }
-            | Self::DeviceMoved { .. }
-            | Self::SetPassword { .. }
-            | Self::PasswordChanged
-            | Self::KeyMade { .. }
-            | Self::NewBrowser { .. } => None,
-            Self::Item { .. } => Some(0),
-            Self::Digest { more, .. } => Some(*more),
+        if let Self::Digest { more, .. } = self {
+            return Some(*more);
         }
+        // A push message goes to a single device, and mail about an account must arrive on its own.
+        matches!(self, Self::Item { .. }).then_some(0)
     }
 
     /// Returns the kind of content as a word for operators.
     #[must_use]
     pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Push { .. } => "mobile",
-            Self::Item { .. } => "email",
-            Self::Digest { .. } => "scheduled-email",
-            Self::DeviceMoved { .. } => "device-moved",
-            Self::SetPassword { .. } => "set-password",
-            Self::PasswordChanged => "password-changed",
-            Self::KeyMade { .. } => "key-made",
-            Self::NewBrowser { .. } => "new-browser",
-        }
+        self.into()
     }
 
     /// Reports whether the message is about the receiver's account and therefore belongs to no notification.
     #[must_use]
     pub fn is_about_account(&self) -> bool {
-        match self {
-            Self::Push { .. } | Self::Item { .. } | Self::Digest { .. } => false,
-            Self::DeviceMoved { .. }
-            | Self::SetPassword { .. }
-            | Self::PasswordChanged
-            | Self::KeyMade { .. }
-            | Self::NewBrowser { .. } => true,
-        }
+        !matches!(self, Self::Push { .. } | Self::Item { .. } | Self::Digest { .. })
     }
 
     /// Returns the items that the message is about.
     #[must_use]
     pub fn items(&self) -> &[String] {
-        match self {
-            Self::Push { item, .. } | Self::Item { item } => std::slice::from_ref(item),
-            Self::Digest { items, .. } => items,
-            Self::DeviceMoved { .. }
-            | Self::SetPassword { .. }
-            | Self::PasswordChanged
-            | Self::KeyMade { .. }
-            | Self::NewBrowser { .. } => &[],
+        if let Self::Digest { items, .. } = self {
+            return items;
         }
+        let (Self::Push { item, .. } | Self::Item { item }) = self else { return &[] };
+        std::slice::from_ref(item)
     }
 }
 
@@ -252,6 +225,8 @@ pub enum MessageTransport {
     Google,
 }
 
+crate::impl_as_str!(MessageTransport);
+
 impl MessageTransport {
     /// Returns the transport for devices of `kind`.
     #[must_use]
@@ -266,12 +241,6 @@ impl MessageTransport {
     #[must_use]
     pub fn index(self) -> usize {
         self as usize
-    }
-
-    /// Returns the word used in the database and in metrics.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
     }
 }
 
@@ -289,13 +258,7 @@ pub enum MessageState {
     Parked,
 }
 
-impl MessageState {
-    /// Returns the word used in the database and shown to operators.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+crate::impl_as_str!(MessageState);
 
 /// A message stored in the outbox.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,13 +19,7 @@ pub enum LicensePeriod {
     Single,
 }
 
-impl LicensePeriod {
-    /// Returns the name used in documents and in the database.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+crate::impl_as_str!(LicensePeriod);
 
 /// A licence under which the use of an item can be reported, serialized as it is stored with orders.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,10 +13,4 @@ pub enum PasswordLinkKind {
     Reset,
 }
 
-impl PasswordLinkKind {
-    /// Returns the word used in the database and in responses.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+crate::impl_as_str!(PasswordLinkKind);

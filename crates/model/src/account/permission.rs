@@ -7,63 +7,98 @@
 //! almost everything, and no API requires `collection`. With enforced scopes, each scope grants only the area that
 //! it is named after.
 
-use strum::VariantArray;
+use strum::{EnumMessage, VariantArray};
 
 use super::{ROLE_OPERATOR, ROLE_PROVIDER, Scope, ScopeSet, User};
 
-/// A right of a caller in the APIs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A right of a caller in the APIs. The message of each is its text on the consent page, in English.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumMessage)]
 pub enum Permission {
     /// Learn the identity of the user.
+    #[strum(message = "Know who you are")]
     Identity,
     /// Search, and read documents.
+    #[strum(message = "Search the archive as you, and read what your agreements cover")]
     Search,
     /// List notifications, and read streams.
+    #[strum(message = "See your notifications and read their streams")]
     ReadNotifications,
     /// Download items that agreements cover.
+    #[strum(message = "Download under your organization's agreements, which can cost money")]
     Download,
     /// List and report the orders of the caller.
+    #[strum(message = "See your orders, and approve them under a licence, which can cost money")]
     OwnOrders,
     /// Trigger deliveries, and list the caller's deliveries.
+    #[strum(
+        message = "Send items through your delivery channels, which can cost money, and see your \
+                   deliveries"
+    )]
     Deliver,
     /// Read the user name, the roles and the agreements of the caller.
+    #[strum(message = "See your user name, your roles, your rights and your agreements")]
     Account,
     /// Read the names and telephone numbers of users.
+    #[strum(message = "See your first and last name, your user ID and your phone numbers")]
     Name,
     /// Read the e-mail addresses of users.
+    #[strum(message = "See your e-mail address")]
     Email,
     /// Read the organization, and the departments of users.
+    #[strum(message = "See your organization with its addresses, and your department")]
     Organization,
     /// Read and write the user's profile.
+    #[strum(message = "See and change the settings in your profile")]
     Profile,
     /// Create, replace and delete notifications.
+    #[strum(message = "Create, change and delete notifications, which send e-mail and push \
+                   messages")]
     WriteNotifications,
     /// List, register and remove devices.
+    #[strum(message = "See, register and remove the devices that receive your push messages")]
     Devices,
     /// List and test channels.
+    #[strum(message = "See and test your delivery channels")]
     ReadChannels,
     /// Create, replace and remove channels.
+    #[strum(message = "Create, change and delete delivery channels, which send files to other \
+                   systems")]
     WriteChannels,
     /// List the names of API keys.
+    #[strum(message = "See the names of your API keys")]
     ReadKeys,
     /// Revoke existing API keys.
+    #[strum(message = "Revoke your API keys")]
     RevokeKeys,
+    #[strum(message = "Create API keys, which keep working after this access has ended")]
     MakeKeys,
     /// List the caller's sessions and connected applications, and end them.
+    #[strum(message = "See and end your sessions and the access of connected applications")]
     Logins,
     /// Read, write and download collections.
+    #[strum(message = "See, create, change and delete your collections, and download them")]
     Collections,
     /// List the orders and deliveries of the organization, and report the orders.
+    #[strum(
+        message = "See the orders and deliveries of your whole organization, and approve its \
+                   orders, which can cost money"
+    )]
     OrganizationOrders,
     /// List, create and change the users of the organization.
+    #[strum(message = "See, add and change the users of your organization")]
     Administration,
     /// Find and read commissioned items.
+    #[strum(message = "Find and read commissioned items, which others do not see")]
     Commissioned,
     /// Find and read every item, including those under embargo.
+    #[strum(message = "Find and read every item, also commissioned ones and those under embargo")]
     EveryItem,
     /// Publish, replace and withdraw items.
+    #[strum(message = "Publish, replace and withdraw items of the agency")]
     Ingest,
     /// See the service's queues, nodes and statistics, and send failed deliveries and messages again.
+    #[strum(message = "See how the service runs and what customers download, and send failed \
+                   deliveries and messages again")]
     Operate,
 }
 
@@ -89,15 +124,12 @@ struct PermissionRow {
     /// A scope that gives the client the same data in the id token and at the user endpoint.
     claims: Option<Scope>,
     holder: PermissionHolder,
-    /// The text on the consent page, in English.
-    text: &'static str,
 }
 
 const fn row(
     permission: Permission,
     contract: &'static [Scope],
     enforced: &'static [Scope],
-    text: &'static str,
 ) -> PermissionRow {
     PermissionRow {
         permission,
@@ -105,12 +137,22 @@ const fn row(
         enforced,
         claims: None,
         holder: PermissionHolder::Everybody,
-        text,
+    }
+}
+
+impl PermissionRow {
+    const fn with_claims(self, scope: Scope) -> Self {
+        Self { claims: Some(scope), ..self }
+    }
+
+    const fn only_for(self, holder: PermissionHolder) -> Self {
+        Self { holder, ..self }
     }
 }
 
 const ROLES: &[Scope] = &[Scope::Roles];
 const PROFILE: &[Scope] = &[Scope::Profile];
+const ADMIN: &[Scope] = &[Scope::Admin];
 // A key outlives the token that creates it, so a token
 // needs all scopes of the key (contract access-8).
 const KEY: &[Scope] = &[
@@ -125,169 +167,36 @@ const KEY: &[Scope] = &[
 
 /// Every permission, in the order of the consent page.
 static TABLE: [PermissionRow; 26] = [
-    PermissionRow {
-        claims: Some(Scope::OpenId),
-        ..row(Permission::Identity, &[Scope::OpenId], &[Scope::OpenId], "Know who you are")
-    },
-    row(
-        Permission::Search,
-        ROLES,
-        ROLES,
-        "Search the archive as you, and read what your agreements cover",
-    ),
-    row(
-        Permission::Download,
-        ROLES,
-        ROLES,
-        "Download under your organization's agreements, which can cost money",
-    ),
-    row(
-        Permission::OwnOrders,
-        ROLES,
-        ROLES,
-        "See your orders, and approve them under a licence, which can cost money",
-    ),
-    PermissionRow {
-        holder: PermissionHolder::Administrators,
-        ..row(
-            // The contract gives administrators all orders of the organization with `roles` alone (contract
-            // login-14).
-            Permission::OrganizationOrders,
-            ROLES,
-            &[Scope::Admin],
-            "See the orders and deliveries of your whole organization, and approve its orders, \
-             which can cost money",
-        )
-    },
-    row(
-        Permission::Deliver,
-        ROLES,
-        ROLES,
-        "Send items through your delivery channels, which can cost money, and see your deliveries",
-    ),
-    row(
-        Permission::Account,
-        ROLES,
-        ROLES,
-        "See your user name, your roles, your rights and your agreements",
-    ),
-    PermissionRow {
-        claims: Some(Scope::User),
-        ..row(
-            Permission::Name,
-            ROLES,
-            &[Scope::User],
-            "See your first and last name, your user ID and your phone numbers",
-        )
-    },
-    PermissionRow {
-        claims: Some(Scope::Email),
-        ..row(Permission::Email, ROLES, &[Scope::Email], "See your e-mail address")
-    },
-    PermissionRow {
-        claims: Some(Scope::Customer),
-        ..row(
-            Permission::Organization,
-            ROLES,
-            &[Scope::Customer],
-            "See your organization with its addresses, and your department",
-        )
-    },
-    row(Permission::Profile, ROLES, PROFILE, "See and change the settings in your profile"),
-    row(
-        Permission::ReadNotifications,
-        ROLES,
-        ROLES,
-        "See your notifications and read their streams",
-    ),
-    row(
-        Permission::WriteNotifications,
-        ROLES,
-        PROFILE,
-        "Create, change and delete notifications, which send e-mail and push messages",
-    ),
-    row(
-        Permission::Devices,
-        ROLES,
-        PROFILE,
-        "See, register and remove the devices that receive your push messages",
-    ),
-    row(Permission::ReadChannels, ROLES, PROFILE, "See and test your delivery channels"),
-    row(
-        // Channels are an extension of the contract, so no client of the contract loses a right if its token needs
-        // `profile`.
-        Permission::WriteChannels,
-        PROFILE,
-        PROFILE,
-        "Create, change and delete delivery channels, which send files to other systems",
-    ),
-    row(Permission::ReadKeys, ROLES, PROFILE, "See the names of your API keys"),
-    row(Permission::RevokeKeys, PROFILE, PROFILE, "Revoke your API keys"),
-    row(
-        Permission::MakeKeys,
-        KEY,
-        KEY,
-        "Create API keys, which keep working after this access has ended",
-    ),
-    row(
-        Permission::Logins,
-        KEY,
-        KEY,
-        "See and end your sessions and the access of connected applications",
-    ),
-    row(
-        Permission::Collections,
-        ROLES,
-        &[Scope::Collection],
-        "See, create, change and delete your collections, and download them",
-    ),
-    PermissionRow {
-        holder: PermissionHolder::Administrators,
-        ..row(
-            Permission::Administration,
-            &[Scope::Admin],
-            &[Scope::Admin],
-            "See, add and change the users of your organization",
-        )
-    },
-    PermissionRow {
-        holder: PermissionHolder::Administrators,
-        ..row(
-            Permission::Commissioned,
-            &[Scope::Admin],
-            &[Scope::Admin],
-            "Find and read commissioned items, which others do not see",
-        )
-    },
-    PermissionRow {
-        holder: PermissionHolder::Providers,
-        ..row(
-            Permission::EveryItem,
-            ROLES,
-            ROLES,
-            "Find and read every item, also commissioned ones and those under embargo",
-        )
-    },
-    PermissionRow {
-        holder: PermissionHolder::Providers,
-        ..row(
-            Permission::Ingest,
-            ROLES,
-            ROLES,
-            "Publish, replace and withdraw items of the agency",
-        )
-    },
-    PermissionRow {
-        holder: PermissionHolder::Operators,
-        ..row(
-            Permission::Operate,
-            ROLES,
-            // An operator may use a client that only searches. That client must not see the agency's figures.
-            &[Scope::Admin],
-            "See how the service runs and what customers download, and send failed deliveries and \
-             messages again",
-        )
-    },
+    row(Permission::Identity, &[Scope::OpenId], &[Scope::OpenId]).with_claims(Scope::OpenId),
+    row(Permission::Search, ROLES, ROLES),
+    row(Permission::Download, ROLES, ROLES),
+    row(Permission::OwnOrders, ROLES, ROLES),
+    // The contract gives administrators all orders of the organization with `roles` alone (contract login-14).
+    row(Permission::OrganizationOrders, ROLES, ADMIN).only_for(PermissionHolder::Administrators),
+    row(Permission::Deliver, ROLES, ROLES),
+    row(Permission::Account, ROLES, ROLES),
+    row(Permission::Name, ROLES, &[Scope::User]).with_claims(Scope::User),
+    row(Permission::Email, ROLES, &[Scope::Email]).with_claims(Scope::Email),
+    row(Permission::Organization, ROLES, &[Scope::Customer]).with_claims(Scope::Customer),
+    row(Permission::Profile, ROLES, PROFILE),
+    row(Permission::ReadNotifications, ROLES, ROLES),
+    row(Permission::WriteNotifications, ROLES, PROFILE),
+    row(Permission::Devices, ROLES, PROFILE),
+    row(Permission::ReadChannels, ROLES, PROFILE),
+    // Channels are an extension of the contract, so no client of the contract loses a right if its token needs
+    // `profile`.
+    row(Permission::WriteChannels, PROFILE, PROFILE),
+    row(Permission::ReadKeys, ROLES, PROFILE),
+    row(Permission::RevokeKeys, PROFILE, PROFILE),
+    row(Permission::MakeKeys, KEY, KEY),
+    row(Permission::Logins, KEY, KEY),
+    row(Permission::Collections, ROLES, &[Scope::Collection]),
+    row(Permission::Administration, ADMIN, ADMIN).only_for(PermissionHolder::Administrators),
+    row(Permission::Commissioned, ADMIN, ADMIN).only_for(PermissionHolder::Administrators),
+    row(Permission::EveryItem, ROLES, ROLES).only_for(PermissionHolder::Providers),
+    row(Permission::Ingest, ROLES, ROLES).only_for(PermissionHolder::Providers),
+    // An operator may use a client that only searches. That client must not see the agency's figures.
+    row(Permission::Operate, ROLES, ADMIN).only_for(PermissionHolder::Operators),
 ];
 
 impl Permission {
@@ -315,7 +224,7 @@ impl Permission {
     /// Returns the text on the consent page, in English.
     #[must_use]
     pub fn text(self) -> &'static str {
-        self.row().map_or("", |row| row.text)
+        self.get_message().unwrap_or_default()
     }
 
     /// Reports whether a client with `scopes` gets this permission when acting for `user`.
@@ -377,7 +286,11 @@ mod tests {
         for row in &TABLE {
             let same = TABLE.iter().filter(|other| other.permission == row.permission);
             assert_eq!(same.count(), 1, "{:?}", row.permission);
-            assert!(!row.text.is_empty() && !row.contract.is_empty() && !row.enforced.is_empty());
+            assert!(
+                !row.permission.text().is_empty()
+                    && !row.contract.is_empty()
+                    && !row.enforced.is_empty()
+            );
         }
         let last = Permission::Operate as usize;
         assert_eq!(TABLE.len(), last + 1, "a permission without a row");

@@ -30,13 +30,9 @@ pub enum Scope {
     Admin = 128,
 }
 
-impl Scope {
-    /// Returns the name used in `scope` parameters.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
+crate::impl_as_str!(Scope);
 
+impl Scope {
     fn bit(self) -> u16 {
         self as u16
     }
@@ -146,13 +142,8 @@ impl ScopeSet {
 
 impl fmt::Display for ScopeSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, scope) in self.iter().enumerate() {
-            if index > 0 {
-                f.write_str(" ")?;
-            }
-            f.write_str(scope.as_str())?;
-        }
-        Ok(())
+        let words: Vec<&str> = self.iter().map(Scope::as_str).collect();
+        f.write_str(&words.join(" "))
     }
 }
 

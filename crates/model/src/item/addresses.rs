@@ -11,10 +11,8 @@ use serde_json::{Map, Value};
 
 use super::{Document, DocumentLayout, MediaLinks, web_address};
 use crate::limits::{ASSOCIATION_DEPTH_MAX, ASSOCIATIONS_LOOKED_UP_MAX};
-use crate::{
-    ItemKey, ItemUri,
-    token::{CUTPASTE, INDESIGN, WATERMARK, split_crop, split_suffix, strip},
-};
+use crate::token::strip_last;
+use crate::{ItemKey, ItemUri};
 
 /// The properties that contain nested documents.
 pub(super) const NESTED: [&str; 2] = ["associations", "assignments"];
@@ -159,8 +157,7 @@ impl<L: MediaLinks> AddressRewriter<'_, L> {
                 let presence = named
                     .as_ref()
                     .filter(|_| was_looked_up)
-                    .map(|named| (self.presence)(&named.key));
-                let presence = presence.unwrap_or(ItemPresence::Absent);
+                    .map_or(ItemPresence::Absent, |named| (self.presence)(&named.key));
                 if let Some(named) = named.filter(|_| presence != ItemPresence::Absent) {
                     linked.insert("uri".to_owned(), Value::String(self.uri(&named)));
                     self.write_renditions(&named.key, linked);
@@ -213,21 +210,8 @@ fn is_of(name: &str, id: &str) -> bool {
     let mut stem = name.split('.').next().unwrap_or_default();
     // Each round strips at least one character, so the loop ends.
     while stem != id {
-        let Some(before) = without_last_part(stem) else { return false };
+        let Some(before) = strip_last(stem) else { return false };
         stem = before;
     }
     true
-}
-
-/// Removes the last suffix, operation or crop from a file name without its extension.
-fn without_last_part(stem: &str) -> Option<&str> {
-    if let Some((before, _)) = split_suffix(stem) {
-        return Some(before);
-    }
-    for operation in [WATERMARK, CUTPASTE, INDESIGN] {
-        if let Some(before) = strip(stem, operation) {
-            return Some(before);
-        }
-    }
-    split_crop(stem).map(|(before, _)| before)
 }

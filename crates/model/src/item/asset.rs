@@ -201,13 +201,13 @@ impl<'a> AssetGroup<'a> {
     /// Selects the files of the item itself.
     #[must_use]
     pub fn of_item(assets: &'a [Asset]) -> Self {
-        Self { assets, association: None }
+        Self::new(assets, None)
     }
 
-    /// Selects the files of the associated object `key`.
+    /// Selects the files of an associated object; `None` selects the files of the item itself.
     #[must_use]
-    pub fn of_association(assets: &'a [Asset], key: &'a AssociationKey) -> Self {
-        Self { assets, association: Some(key) }
+    pub fn new(assets: &'a [Asset], association: Option<&'a AssociationKey>) -> Self {
+        Self { assets, association }
     }
 
     /// Iterates over the selected files.

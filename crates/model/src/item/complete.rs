@@ -26,7 +26,7 @@ impl Document {
         self.set_default("version", || json!("1"));
         // Must come before the dates below, which are derived from it.
         self.set_default("versioncreated", || json!(stored));
-        if is_future(key.media_type) {
+        if key.media_type.is_planned() {
             self.complete_future_dates(zone);
         } else {
             self.complete_created_dates();
@@ -42,24 +42,14 @@ impl Document {
                 );
             }
         }
-        match key.media_type {
-            MediaType::Graphic => self.set_default("mimetype", || json!("application/pdf")),
-            MediaType::Video => self.set_default("mimetype", || json!("video/mp4")),
-            MediaType::Image
-            | MediaType::Stockfoto
-            | MediaType::Text
-            | MediaType::Feature
-            | MediaType::Page
-            | MediaType::Planning
-            | MediaType::Calendar => {}
+        if key.media_type == MediaType::Graphic {
+            self.set_default("mimetype", || json!("application/pdf"));
+        }
+        if key.media_type == MediaType::Video {
+            self.set_default("mimetype", || json!("video/mp4"));
         }
         complete_associations(&mut self.fields);
-        let standard = json!({
-            "name": "TTNINJS",
-            "version": "1.6",
-            "schema": "https://tt.se/spec/ttninjs/ttninjs-schema_1.6.json",
-        });
-        self.fields.insert("$standard".to_owned(), standard);
+        self.fields.insert("$standard".to_owned(), standard());
     }
 
     /// Sets missing dates of created content to the dates of the version.
@@ -180,18 +170,13 @@ fn incremented(number: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_add(1)
 }
 
-/// Reports whether items of `media_type` describe future events.
-fn is_future(media_type: MediaType) -> bool {
-    match media_type {
-        MediaType::Planning | MediaType::Calendar => true,
-        MediaType::Image
-        | MediaType::Video
-        | MediaType::Graphic
-        | MediaType::Text
-        | MediaType::Feature
-        | MediaType::Page
-        | MediaType::Stockfoto => false,
-    }
+/// Returns the property `$standard`, which names the schema of the document.
+pub(super) fn standard() -> Value {
+    json!({
+        "name": "TTNINJS",
+        "version": "1.6",
+        "schema": "https://tt.se/spec/ttninjs/ttninjs-schema_1.6.json",
+    })
 }
 
 /// Sets `representationtype` and `type` of each associated item if they are missing.

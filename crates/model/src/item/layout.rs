@@ -61,19 +61,13 @@ fn reduce(fields: &mut Map<String, Value>) {
 
 /// Finds the id of the Normal Thumbnail; without one, the id of any thumbnail.
 fn thumbnail(renditions: &Map<String, Value>) -> Option<String> {
-    let mut first = None;
-    for (id, rendition) in renditions {
-        if !has_text(rendition, "usage", RenditionUsage::Thumbnail.as_str()) {
-            continue;
-        }
-        if has_text(rendition, "variant", RenditionVariant::Normal.as_str()) {
-            return Some(id.clone());
-        }
-        if first.is_none() {
-            first = Some(id);
-        }
-    }
-    first.cloned()
+    let mut thumbnails = renditions
+        .iter()
+        .filter(|(_, rendition)| has_text(rendition, "usage", RenditionUsage::Thumbnail.as_str()));
+    let normal = thumbnails
+        .clone()
+        .find(|(_, rendition)| has_text(rendition, "variant", RenditionVariant::Normal.as_str()));
+    normal.or_else(|| thumbnails.next()).map(|(id, _)| id.clone())
 }
 
 fn has_text(rendition: &Value, name: &str, text: &str) -> bool {

@@ -1,12 +1,15 @@
 //! Changes of several fields at once, for a selection of items or as a template.
 
 use serde_json::{Map, Value, json};
+use strum::{IntoStaticStr, VariantNames};
 
 use super::{FieldForm, MetadataField};
 use crate::limits::FIELD_CHARS_MAX;
 
 /// A change of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum FieldEdit {
     /// Sets the field if it is empty.
     Fill(String),
@@ -19,9 +22,6 @@ pub enum FieldEdit {
 }
 
 impl FieldEdit {
-    /// The words for the kinds of changes, in the order of forms.
-    pub const KINDS: [&str; 4] = ["fill", "replace", "append", "clear"];
-
     /// Builds the change of kind `kind`; `None` for an unknown word.
     #[must_use]
     pub fn from_kind(kind: &str, text: String) -> Option<Self> {
@@ -37,12 +37,7 @@ impl FieldEdit {
     /// Returns the word for the kind of the change.
     #[must_use]
     pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Fill(_) => "fill",
-            Self::Replace(_) => "replace",
-            Self::Append(_) => "append",
-            Self::Clear => "clear",
-        }
+        self.into()
     }
 
     /// Returns the text to set or to add; empty if the field is removed.
@@ -204,7 +199,7 @@ fn parse_edit(field: MetadataField, change: &Value) -> Result<FieldEdit, (&'stat
     let text = value.map_or(Ok(String::new()), |value| parse_value(field, value))?;
     let edit = kind.and_then(|kind| FieldEdit::from_kind(kind, text));
     let edit = edit.ok_or_else(|| {
-        ("enum", format!("must be applied as one of {}", FieldEdit::KINDS.join(", ")))
+        ("enum", format!("must be applied as one of {}", FieldEdit::VARIANTS.join(", ")))
     })?;
     // An empty value would be a second way to clear a field, and is more often a mistake.
     if edit != FieldEdit::Clear && edit.text().is_empty() {

@@ -5,7 +5,7 @@
 //! field keeps data that its text cannot express: codes, schemes and positions of entries whose name did not
 //! change.
 
-use serde_json::{Map, Number, Value, json};
+use serde_json::{Map, Value, json};
 use strum::{EnumIter, EnumString, IntoStaticStr, VariantNames};
 
 use super::SchemaViolation;
@@ -23,7 +23,8 @@ pub const COUNTRY_RELATIONS: [&str; 2] = ["land", "country"];
 /// The values of `rel` that mark a credit line.
 pub const CREDIT_RELATIONS: [&str; 1] = ["credit"];
 
-/// A field that editors fill in. The variants are in the order of forms.
+/// A field that editors fill in. The variants are in the order of forms. The name of a field is the name of its
+/// property if it is a single property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[derive(EnumIter, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
@@ -75,33 +76,18 @@ pub enum FieldForm {
     List,
 }
 
-impl MetadataField {
-    /// Returns the name of the field, which is the name of its property if it is a single property.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
+crate::impl_as_str!(MetadataField);
 
+impl MetadataField {
     /// Returns the form of the field's text.
     #[must_use]
     pub fn form(self) -> FieldForm {
-        match self {
-            Self::Headline
-            | Self::Byline
-            | Self::Credit
-            | Self::Source
-            | Self::Slugline
-            | Self::City
-            | Self::Country
-            | Self::CopyrightHolder
-            | Self::CopyrightNotice
-            | Self::Language
-            | Self::Urgency
-            | Self::Embargo => FieldForm::Line,
-            Self::Description | Self::UsageTerms | Self::EditorNote => FieldForm::Text,
-            Self::Persons | Self::Organisations | Self::Keywords | Self::Products => {
-                FieldForm::List
-            }
+        if matches!(self.storage(), Storage::Entries { .. }) {
+            FieldForm::List
+        } else if matches!(self, Self::Description | Self::UsageTerms | Self::EditorNote) {
+            FieldForm::Text
+        } else {
+            FieldForm::Line
         }
     }
 
@@ -109,17 +95,9 @@ impl MetadataField {
     /// place where a picture was taken.
     #[must_use]
     pub fn applies_to(self, media_type: MediaType) -> bool {
-        let is_planned = match media_type {
-            MediaType::Planning | MediaType::Calendar => true,
-            MediaType::Image
-            | MediaType::Stockfoto
-            | MediaType::Video
-            | MediaType::Graphic
-            | MediaType::Text
-            | MediaType::Feature
-            | MediaType::Page => false,
-        };
-        !(is_planned && matches!(self, Self::Byline | Self::Credit | Self::City | Self::Country))
+        let is_of_picture =
+            matches!(self, Self::Byline | Self::Credit | Self::City | Self::Country);
+        !(media_type.is_planned() && is_of_picture)
     }
 
     /// Returns `text` in the form of the field: lines end with a line feed, a one-line field has no line breaks,
@@ -145,8 +123,8 @@ impl MetadataField {
                 Some(Value::Number(number)) => number.to_string(),
                 other => string(other).to_owned(),
             },
-            Storage::Entries { list, part, label } => {
-                let entries = entries(document, list).filter(|entry| part.has(entry));
+            Storage::Entries { list, label } => {
+                let entries = entries(document, list).filter(|entry| is_of_field(list, entry));
                 let labels = entries.map(|entry| string(entry.get(label)));
                 labels.filter(|label| !label.is_empty()).collect::<Vec<_>>().join("\n")
             }
@@ -166,15 +144,12 @@ impl MetadataField {
             return;
         }
         match self.storage() {
-            Storage::Text => set(document, self.as_str(), Some(Value::from(text.as_str()))),
+            Storage::Text => set(document, self.as_str(), Value::from(text.as_str())),
             Storage::Number => {
-                let number =
-                    text.parse::<u64>().ok().map(|number| Value::from(Number::from(number)));
-                set(document, self.as_str(), Some(number.unwrap_or(Value::String(text.clone()))));
+                let number = text.parse::<u64>().map(Value::from);
+                set(document, self.as_str(), number.unwrap_or(Value::from(text.as_str())));
             }
-            Storage::Entries { list, part, label } => {
-                write_entries(document, list, part, label, &text);
-            }
+            Storage::Entries { list, label } => write_entries(document, list, label, &text),
             Storage::Related { list, relations, scheme } => {
                 write_related(document, list, relations, scheme, &text);
             }
@@ -199,18 +174,11 @@ impl MetadataField {
             | Self::Language
             | Self::Embargo => Storage::Text,
             Self::Urgency => Storage::Number,
-            Self::Persons => {
-                Storage::Entries { list: "person", part: ListPart::All, label: "name" }
+            Self::Persons | Self::Organisations => {
+                Storage::Entries { list: self.as_str(), label: "name" }
             }
-            Self::Organisations => {
-                Storage::Entries { list: "organisation", part: ListPart::All, label: "name" }
-            }
-            Self::Keywords => {
-                Storage::Entries { list: "subject", part: ListPart::Keywords, label: "name" }
-            }
-            Self::Products => {
-                Storage::Entries { list: "product", part: ListPart::All, label: "code" }
-            }
+            Self::Keywords => Storage::Entries { list: SUBJECTS, label: "name" },
+            Self::Products => Storage::Entries { list: self.as_str(), label: "code" },
             Self::Credit => {
                 Storage::Related { list: "infosource", relations: &CREDIT_RELATIONS, scheme: None }
             }
@@ -238,14 +206,14 @@ pub fn missing_fields(
     let missing = required
         .iter()
         .filter(|field| field.applies_to(media_type) && field.text(document).trim().is_empty());
-    let mut violations = Vec::new();
-    for field in missing {
-        let path = format!("/{}", field.as_str());
-        let message = "is required by the house rules";
-        violations.push(SchemaViolation::new(&path, "required", message));
-    }
-    violations
+    let message = "is required by the house rules";
+    missing
+        .map(|field| SchemaViolation::new(&format!("/{}", field.as_str()), "required", message))
+        .collect()
 }
+
+/// The list of subjects, of which only the keywords belong to a field.
+const SUBJECTS: &str = "subject";
 
 /// The location of a field in a document.
 #[derive(Clone, Copy)]
@@ -255,7 +223,7 @@ enum Storage {
     /// A number property with the name of the field.
     Number,
     /// The entries of a list, each shown by its property `label`.
-    Entries { list: &'static str, part: ListPart, label: &'static str },
+    Entries { list: &'static str, label: &'static str },
     /// The name of the list entry that has one of these relations.
     Related {
         list: &'static str,
@@ -265,23 +233,12 @@ enum Storage {
     },
 }
 
-/// The entries of a list that belong to a field.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ListPart {
-    All,
-    /// The subjects that are keywords, by their scheme or because they have no code.
-    Keywords,
-}
-
-impl ListPart {
-    fn has(self, entry: &Value) -> bool {
-        match self {
-            Self::All => true,
-            Self::Keywords => {
-                string(entry.get("scheme")).contains("/keyword/") || entry.get("code").is_none()
-            }
-        }
-    }
+/// Returns whether an entry of `list` belongs to the field of this list. A subject is a keyword by its scheme, or
+/// because it has no code.
+fn is_of_field(list: &str, entry: &Value) -> bool {
+    list != SUBJECTS
+        || string(entry.get("scheme")).contains("/keyword/")
+        || entry.get("code").is_none()
 }
 
 fn string(value: Option<&Value>) -> &str {
@@ -306,18 +263,14 @@ fn lines(text: &str) -> Vec<&str> {
     found
 }
 
-/// Sets a property, or removes it if the text or list is empty.
-fn set(document: &mut Map<String, Value>, name: &str, value: Option<Value>) {
-    let is_empty = match &value {
-        None | Some(Value::Null) => true,
-        Some(Value::String(text)) => text.is_empty(),
-        Some(Value::Array(entries)) => entries.is_empty(),
-        Some(Value::Bool(_) | Value::Number(_) | Value::Object(_)) => false,
-    };
-    match value {
-        Some(value) if !is_empty => drop(document.insert(name.to_owned(), value)),
+/// Sets a property, or removes it if the value is null or an empty text or list.
+fn set(document: &mut Map<String, Value>, name: &str, value: Value) {
+    let is_empty_text = value.as_str().is_some_and(str::is_empty);
+    if value.is_null() || is_empty_text || value.as_array().is_some_and(Vec::is_empty) {
         // Keeps the order of the other properties.
-        _ => drop(document.shift_remove(name)),
+        document.shift_remove(name);
+    } else {
+        document.insert(name.to_owned(), value);
     }
 }
 
@@ -330,23 +283,19 @@ fn related(document: &Map<String, Value>, list: &str, relations: &[&str]) -> Opt
 
 /// Replaces the entries of a list that belong to a field. An entry whose label is in `text` keeps its other
 /// properties. Entries of other fields and entries without a label stay.
-fn write_entries(
-    document: &mut Map<String, Value>,
-    list: &'static str,
-    part: ListPart,
-    label: &'static str,
-    text: &str,
-) {
+fn write_entries(document: &mut Map<String, Value>, list: &str, label: &str, text: &str) {
     let mut old: Vec<Value> = entries(document, list).cloned().collect();
-    let scheme = match part {
-        ListPart::Keywords => Some(Value::from(KEYWORD_SCHEME)),
+    let scheme = if list == SUBJECTS {
+        Some(Value::from(KEYWORD_SCHEME))
+    } else {
         // Such a list has one scheme, which the agency chose.
-        ListPart::All => old.iter().find_map(|entry| entry.get("scheme").cloned()),
+        old.iter().find_map(|entry| entry.get("scheme").cloned())
     };
     let mut new: Vec<Value> = Vec::new();
     for line in lines(text) {
-        let same =
-            old.iter().position(|entry| part.has(entry) && string(entry.get(label)) == line);
+        let same = old
+            .iter()
+            .position(|entry| is_of_field(list, entry) && string(entry.get(label)) == line);
         match same {
             Some(at) => new.push(old.remove(at)),
             None => {
@@ -358,9 +307,9 @@ fn write_entries(
             }
         }
     }
-    old.retain(|entry| !part.has(entry) || string(entry.get(label)).is_empty());
+    old.retain(|entry| !is_of_field(list, entry) || string(entry.get(label)).is_empty());
     old.append(&mut new);
-    set(document, list, Some(Value::Array(old)));
+    set(document, list, Value::Array(old));
 }
 
 /// Sets the name of the entry with one of these relations. The entry's code belongs to the former name and is
@@ -394,7 +343,7 @@ fn write_related(
             all.push(entry);
         }
     }
-    set(document, list, Some(Value::Array(all)));
+    set(document, list, Value::Array(all));
 }
 
 /// Makes the list of creators agree with a new byline: removes the names of former creators and keeps a role.
@@ -404,7 +353,7 @@ fn follow_byline(document: &mut Map<String, Value>, byline: &str) {
         Some(role) if !byline.is_empty() => json!([{ "byline": byline, "role": role }]),
         _ => Value::Null,
     };
-    set(document, "bylines", Some(bylines));
+    set(document, "bylines", bylines);
 }
 
 #[cfg(test)]

@@ -59,13 +59,9 @@ pub enum PubStatus {
     Canceled,
 }
 
-impl PubStatus {
-    /// Returns the word used in documents.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
+crate::impl_as_str!(PubStatus);
 
+impl PubStatus {
     /// Reports whether media of an item with this status are served.
     #[must_use]
     pub fn is_served(self) -> bool {
@@ -198,12 +194,6 @@ impl Document {
         entries.into_iter().flatten().filter_map(move |entry| entry.get(field)?.as_str())
     }
 
-    /// Reports whether the document has the associated object `key`.
-    #[must_use]
-    pub fn has_association(&self, key: &AssociationKey) -> bool {
-        self.association(key).is_some()
-    }
-
     /// Returns the associated object `key` as it is embedded in this document.
     #[must_use]
     pub fn association(&self, key: &AssociationKey) -> Option<&Map<String, Value>> {
@@ -228,14 +218,9 @@ impl Document {
     /// Returns the publication status; `usable` if the document has none.
     #[must_use]
     pub fn pub_status(&self) -> PubStatus {
-        match self.text("pubstatus") {
-            Some("replaced") => PubStatus::Replaced,
-            Some("commissioned") => PubStatus::Commissioned,
-            Some("withheld") => PubStatus::Withheld,
-            Some("canceled") => PubStatus::Canceled,
-            // The schema allows no other word, and `usable` is its default.
-            _ => PubStatus::Usable,
-        }
+        // The schema allows no other word, and `usable` is its default.
+        let status = self.text("pubstatus").and_then(|word| word.parse().ok());
+        status.unwrap_or(PubStatus::Usable)
     }
 
     /// Sets the publication status of the document.
@@ -264,14 +249,5 @@ pub fn stored_uri(key: &ItemKey) -> String {
 /// Reports whether items of `media_type` are photographs, whose renditions come from a JPEG.
 #[must_use]
 pub fn has_picture(media_type: MediaType) -> bool {
-    match media_type {
-        MediaType::Image | MediaType::Stockfoto => true,
-        MediaType::Video
-        | MediaType::Graphic
-        | MediaType::Text
-        | MediaType::Feature
-        | MediaType::Page
-        | MediaType::Planning
-        | MediaType::Calendar => false,
-    }
+    matches!(media_type, MediaType::Image | MediaType::Stockfoto)
 }

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use metadata::RightsMetadata;
 
 use super::addresses::{AddressRewriter, ItemPresence};
+use super::complete::standard;
 use super::{
     Asset, AssetFile, AssetGroup, Document, DocumentLayout, GraphicFile, PictureFile,
     RightsLayers, RightsStatements, VideoFile, stated_rights,
@@ -62,19 +63,7 @@ impl RenditionSizes {
             (RenditionVariant::Web, RenditionUsage::Preview) => {
                 Some(RenditionScaling::Fit(self.web_preview_px))
             }
-            (
-                RenditionVariant::Normal
-                | RenditionVariant::Watermark
-                | RenditionVariant::Cropped
-                | RenditionVariant::BlackAndWhite
-                | RenditionVariant::Framegrab
-                | RenditionVariant::Web,
-                RenditionUsage::Hires
-                | RenditionUsage::Preview
-                | RenditionUsage::Thumbnail
-                | RenditionUsage::Hidef
-                | RenditionUsage::Lores,
-            ) => None,
+            _ => None,
         }
     }
 
@@ -204,16 +193,12 @@ const OF_ASSOCIATIONS: [ListedRendition; 12] = [
 ];
 
 fn listed_renditions(media_type: MediaType) -> &'static [ListedRendition] {
-    match media_type {
-        MediaType::Graphic => &OF_GRAPHICS,
-        MediaType::Video => &OF_VIDEOS,
-        MediaType::Image
-        | MediaType::Stockfoto
-        | MediaType::Text
-        | MediaType::Feature
-        | MediaType::Page
-        | MediaType::Planning
-        | MediaType::Calendar => &OF_IMAGES,
+    if media_type == MediaType::Graphic {
+        &OF_GRAPHICS
+    } else if media_type == MediaType::Video {
+        &OF_VIDEOS
+    } else {
+        &OF_IMAGES
     }
 }
 
@@ -306,11 +291,9 @@ impl DocumentRequest<'_> {
             return;
         }
         let none = RightsMetadata::default();
-        let (files, item) = match association {
-            None => (self.files(), item),
-            // The rights override of a text does not apply to the photographs in it.
-            Some(key) => (AssetGroup::of_association(self.assets, key), &none),
-        };
+        // The rights override of a text does not apply to the photographs in it.
+        let item = if association.is_none() { item } else { &none };
+        let files = AssetGroup::new(self.assets, association);
         let layers = RightsLayers { files, settings, item };
         stated_rights::state(fields, layers, self.with_file_rights);
     }
@@ -321,10 +304,7 @@ impl DocumentRequest<'_> {
         association: Option<&AssociationKey>,
         links: &L,
     ) -> Result<Map<String, Value>, CropError> {
-        let files = match association {
-            None => self.files(),
-            Some(key) => AssetGroup::of_association(self.assets, key),
-        };
+        let files = AssetGroup::new(self.assets, association);
         let listed = match association {
             None => listed_renditions(self.key.media_type),
             Some(_) => &OF_ASSOCIATIONS,
@@ -433,15 +413,6 @@ fn describe_asset(asset: &Asset, href: &str) -> Value {
 )]
 fn millimetres(points: f32) -> u32 {
     (points * 25.4 / 72.0).round() as u32
-}
-
-/// Returns the property `$standard`, which names the schema of the document.
-fn standard() -> Value {
-    json!({
-        "name": "TTNINJS",
-        "version": "1.6",
-        "schema": "https://tt.se/spec/ttninjs/ttninjs-schema_1.6.json",
-    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,20 @@
-//! The layers of rights statements about an item's pictures, and their order of precedence.
+//! The rights in the pictures of an item: the layers that state them, and the layer that counts.
+//!
+//! Rights are properties of IPTC Photo Metadata, such as `usageTerms` and `dataMining`. Four layers can state a
+//! property. The strongest layer that has a value for it counts, separately for each property:
+//!
+//! | Layer | Stated by | Applies to |
+//! | --- | --- | --- |
+//! | rights override (strongest) | an editor, through the API | one item, in all its versions |
+//! | source rights | the source, in `rights.json` or with an upload | the files that it sends |
+//! | default rights | the operator, in the settings | every picture |
+//! | file rights (weakest) | the metadata in the original file | that file |
+//!
+//! All layers but the file rights are *stated* rights: they replace what the document says. All four together are
+//! the *effective* rights, which renditions and downloads carry. An item without a picture has only the override.
+//!
+//! [`RightsLayers`] combines the layers. [`parse_rights_statement`] and [`RightsUpdate`] parse the layers that
+//! people write; [`parse_stored_rights`] parses stored ones.
 
 use metadata::RightsMetadata;
 use metadata::rights::table::Property;
@@ -11,88 +27,88 @@ use super::AssetGroup;
 /// The property with regions of the picture.
 const IMAGE_REGION: &str = "imageRegion";
 
-/// The statements about the rights in an item or in one of its associated objects. From weakest to strongest: the
-/// original's file, the operator's settings, the source of the file, and the rights override of the item.
+/// The layers of rights in an item, or in one of its associated objects.
+///
+/// Properties are named as in the IPTC TechReference, such as `usageTerms`.
 #[derive(Clone, Copy, Debug)]
 pub struct RightsLayers<'a> {
-    /// The files of the item or of the object. The rights of the largest picture count.
+    /// The files of the item or object. The largest picture among them has the file rights and the source rights.
     pub files: AssetGroup<'a>,
-    /// The default rights of every picture, from the settings. They do not apply to an item without a picture.
+    /// The default rights.
     pub settings: &'a RightsMetadata,
-    /// The rights override of the item; empty for an associated object, because the override of a text does not
-    /// apply to it.
+    /// The rights override. Empty for an associated object: the override of a text does not apply to the
+    /// photographs in it.
     pub item: &'a RightsMetadata,
 }
 
 impl<'a> RightsLayers<'a> {
-    /// Returns the strongest value of the property `name`, without the copies that [`RightsLayers::effective`]
-    /// makes.
+    /// Merges all layers to the effective rights.
+    #[must_use]
+    pub fn effective(&self) -> RightsMetadata {
+        merge(self.all())
+    }
+
+    /// Merges the layers above the file to the stated rights.
+    #[must_use]
+    pub fn stated(&self) -> RightsMetadata {
+        merge(self.above_file())
+    }
+
+    /// Returns the effective value of a property, without the copies that [`RightsLayers::effective`] makes.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&'a Value> {
         self.strongest(name)?.get(name)
     }
 
-    /// Returns the text of the strongest value of a property. For a text by language, this is the text in the
-    /// default language.
+    /// Returns the effective value of a property as text. A text in several languages gives its default language.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&'a str> {
         self.strongest(name)?.text(name)
     }
 
-    /// Returns the URI of the digital source type.
+    /// Returns the effective digital source type, as the URI of a term.
     #[must_use]
     pub fn digital_source_type(&self) -> Option<&'a str> {
-        self.strongest("digitalSourceType")?.digital_source_type()
+        self.text("digitalSourceType")
     }
 
-    /// Returns the URI of the constraint on data mining.
+    /// Returns the effective constraint on data mining, as the URI of a term.
     #[must_use]
     pub fn data_mining(&self) -> Option<&'a str> {
-        self.strongest("dataMining")?.data_mining()
+        self.text("dataMining")
     }
 
-    /// Reports whether the property `name` is in [`RightsLayers::stated`].
+    /// Reports whether a property is among the stated rights.
     #[must_use]
     pub fn is_stated(&self, name: &str) -> bool {
-        if self.item.get(name).is_some() {
-            return true;
-        }
-        let Some(picture) = self.files.whole_picture() else { return false };
-        picture.source_rights.get(name).is_some() || self.settings.get(name).is_some()
+        self.above_file().any(|layer| layer.get(name).is_some())
     }
 
-    /// Returns the strongest statement that has the property `name`.
+    /// Returns the layer whose value of a property counts.
     fn strongest(&self, name: &str) -> Option<&'a RightsMetadata> {
-        if self.item.get(name).is_some() {
-            return Some(self.item);
-        }
-        let picture = self.files.whole_picture()?;
-        let statements = [&picture.source_rights, self.settings, &picture.rights];
-        statements.into_iter().find(|statement| statement.get(name).is_some())
+        self.all().find(|layer| layer.get(name).is_some())
     }
 
-    /// Returns the rights to pass on: the strongest value of each property.
-    #[must_use]
-    pub fn effective(&self) -> RightsMetadata {
-        let stated = self.stated();
-        match self.files.whole_picture() {
-            Some(picture) => picture.rights.overlaid(&stated),
-            None => stated,
-        }
+    /// Iterates over the layers, the strongest first.
+    fn all(&self) -> impl Iterator<Item = &'a RightsMetadata> {
+        let picture = self.files.whole_picture();
+        self.above_file().chain(picture.map(|picture| &picture.rights))
     }
 
-    /// Returns the rights stated by the operator and the source, without the original's file. They replace the
-    /// document's values of the same properties.
-    #[must_use]
-    pub fn stated(&self) -> RightsMetadata {
-        match self.files.whole_picture() {
-            Some(picture) => self.settings.overlaid(&picture.source_rights).overlaid(self.item),
-            None => self.item.clone(),
-        }
+    /// Iterates over the layers above the file, the strongest first.
+    fn above_file(&self) -> impl Iterator<Item = &'a RightsMetadata> {
+        let picture = self.files.whole_picture();
+        let of_picture = picture.map(|picture| [&picture.source_rights, self.settings]);
+        std::iter::once(self.item).chain(of_picture.into_iter().flatten())
     }
 }
 
-/// The reason for refusing a rights statement of an operator or a source.
+/// Merges layers, the strongest first.
+fn merge<'m>(layers: impl Iterator<Item = &'m RightsMetadata>) -> RightsMetadata {
+    layers.fold(RightsMetadata::default(), |stronger, layer| layer.overlaid(&stronger))
+}
+
+/// The reason for refusing rights that a person or a source stated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RightsStatementError {
     /// A property is unknown, is not a rights property, or has an invalid value.
@@ -104,22 +120,20 @@ pub enum RightsStatementError {
     )]
     Region,
     /// The value of a property is empty.
-    #[error("{property}: is empty; null removes what is set")]
-    Empty {
-        /// The name of the property.
-        property: String,
-    },
-    /// The rights override of the item would be too large.
-    #[error("what is set for the item would have {bytes} bytes in all, more than {max}")]
+    #[error("{property}: the value is empty; null removes the property")]
+    Empty { property: String },
+    /// The rights override would be too large.
+    #[error("the rights override would have {bytes} bytes, at most {max} are allowed")]
     TooLarge {
         /// The size of the whole override as JSON, in bytes.
         bytes: usize,
+        /// The maximum size in bytes.
         max: usize,
     },
 }
 
 impl RightsStatementError {
-    /// Returns the path of the invalid property, as in [`RightsError`]; `/` for the whole override.
+    /// Returns the path of the value at fault, such as `licensors/0/licensorUrl`; `/` for the whole override.
     #[must_use]
     pub fn path(&self) -> &str {
         match self {
@@ -131,9 +145,10 @@ impl RightsStatementError {
     }
 }
 
-/// Parses a rights statement of an operator or a source.
+/// Parses the JSON object in which an operator or a source states rights, such as
+/// `{"usageTerms": "Editorial use", "dataMining": "DMI-PROHIBITED"}`.
 ///
-/// Fails with the path of a property that is unknown, has an invalid value, or that only files can state.
+/// Fails with the first property that is unknown, has an invalid value, or that only a file can state.
 pub fn parse_rights_statement(value: &Value) -> Result<RightsMetadata, RightsStatementError> {
     // The coordinates fit one file. A different version of the picture may be cropped or rotated.
     if value.get(IMAGE_REGION).is_some() {
@@ -142,46 +157,50 @@ pub fn parse_rights_statement(value: &Value) -> Result<RightsMetadata, RightsSta
     Ok(RightsMetadata::from_json(value)?)
 }
 
-/// Changes of an item's rights override: removed properties, and properties with new values. Other properties
-/// stay.
+/// A change of an item's rights override. Properties that it does not name stay as they are.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RightsUpdate {
+    /// The names of the properties to remove.
     removed: Vec<String>,
+    /// The properties to set.
     stated: RightsMetadata,
 }
 
 impl RightsUpdate {
-    /// Parses an object of properties, in which `null` removes a property.
+    /// Parses an object of properties like [`parse_rights_statement`]; `null` removes a property.
     ///
-    /// Fails like [`parse_rights_statement`], and for an empty value. Removing a missing property is not an error.
+    /// Removing a property that is not set is allowed. Fails like [`parse_rights_statement`], also for the name of
+    /// a property to remove, and with [`RightsStatementError::Empty`] for an empty value.
     pub fn parse(changes: &Map<String, Value>) -> Result<Self, RightsStatementError> {
-        let (removed, values): (Map<String, Value>, Map<String, Value>) =
-            changes.clone().into_iter().partition(|(_, value)| value.is_null());
-        let removed: Vec<String> = removed.into_iter().map(|(name, _)| name).collect();
-        removed.iter().try_for_each(|name| check_carried(name))?;
-        let values = Value::Object(values);
-        let stated = parse_rights_statement(&values)?;
-        // An empty value states nothing, so the old value would stay although the caller replaced it.
-        let mut names = values.as_object().into_iter().flat_map(Map::keys);
-        match names.find(|name| stated.get(name).is_none()) {
-            Some(name) => Err(RightsStatementError::Empty { property: name.clone() }),
+        let mut removed = Vec::new();
+        let mut values = Map::new();
+        for (name, value) in changes {
+            if value.is_null() {
+                check_carried(name)?;
+                removed.push(name.clone());
+            } else {
+                values.insert(name.clone(), value.clone());
+            }
+        }
+        let names: Vec<String> = values.keys().cloned().collect();
+        let stated = parse_rights_statement(&Value::Object(values))?;
+        // The parser leaves out empty values, so the old value would stay although the caller replaced it.
+        match names.into_iter().find(|name| stated.get(name).is_none()) {
+            Some(property) => Err(RightsStatementError::Empty { property }),
             None => Ok(Self { removed, stated }),
         }
     }
 
-    /// Returns the rights override `set` with the changes.
+    /// Applies the change to the present override and returns the new one.
     ///
-    /// Fails with [`RightsStatementError::TooLarge`] if the result has more than `bytes_max` bytes as JSON.
+    /// Fails with [`RightsStatementError::TooLarge`] if the new override has more than `bytes_max` bytes as JSON.
     pub fn apply(
         &self,
-        set: &RightsMetadata,
+        present: &RightsMetadata,
         bytes_max: usize,
     ) -> Result<RightsMetadata, RightsStatementError> {
-        let mut kept = set.to_json();
-        if let Value::Object(kept) = &mut kept {
-            kept.retain(|name, _| !self.removed.contains(name));
-        }
-        let changed = of_stored(&kept).overlaid(&self.stated);
+        let kept = self.removed.iter().fold(present.clone(), |kept, name| kept.without(name));
+        let changed = kept.overlaid(&self.stated);
         let bytes = changed.to_json().to_string().len();
         if bytes > bytes_max {
             return Err(RightsStatementError::TooLarge { bytes, max: bytes_max });
@@ -190,7 +209,7 @@ impl RightsUpdate {
     }
 }
 
-/// Checks that the property `name` is a rights property, because a misspelled name would remove nothing.
+/// Checks that `name` is a rights property, because removing a misspelled name would do nothing.
 fn check_carried(name: &str) -> Result<(), RightsError> {
     let problem = match Property::named(name) {
         Some(property) if property.is_carried() => return Ok(()),
@@ -200,33 +219,34 @@ fn check_carried(name: &str) -> Result<(), RightsError> {
     Err(RightsError { path: name.to_owned(), problem })
 }
 
-/// Parses rights that were stored as JSON.
+/// Parses rights that were stored as JSON. Fails only if the text is not JSON.
 ///
-/// Fails if the text is not JSON.
+/// Stored rights are never refused: a property that this version of the software cannot read is left out, so that
+/// the item stays readable and its other properties count.
 pub fn parse_stored_rights(text: &str) -> Result<RightsMetadata, serde_json::Error> {
-    Ok(of_stored(&serde_json::from_str(text)?))
+    Ok(from_stored(&serde_json::from_str(text)?))
 }
 
-/// Reads the rights in the record of a file.
+/// Reads stored rights for serde; see [`parse_stored_rights`].
 pub(super) fn read_stored<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<RightsMetadata, D::Error> {
-    Ok(of_stored(&Value::deserialize(deserializer)?))
+    Ok(from_stored(&Value::deserialize(deserializer)?))
 }
 
-fn of_stored(value: &Value) -> RightsMetadata {
+fn from_stored(value: &Value) -> RightsMetadata {
     // Rights read from files may have terms outside the vocabularies, which `from_json` refuses.
     if let Ok(rights) = RightsMetadata::deserialize(value) {
         return rights;
     }
-    // A different version of the software may have stored a property that this version refuses. The item must stay
-    // readable, and its other properties count.
-    let properties = value.as_object().into_iter().flatten();
-    let each = properties.filter_map(|(name, value)| {
-        let single = Map::from_iter([(name.clone(), value.clone())]);
-        RightsMetadata::deserialize(Value::Object(single)).ok()
-    });
-    each.fold(RightsMetadata::default(), |rights, property| rights.overlaid(&property))
+    let mut readable = RightsMetadata::default();
+    for (name, value) in value.as_object().into_iter().flatten() {
+        let single = Value::Object(Map::from_iter([(name.clone(), value.clone())]));
+        if let Ok(property) = RightsMetadata::deserialize(single) {
+            readable = readable.overlaid(&property);
+        }
+    }
+    readable
 }
 
 #[cfg(test)]
@@ -345,7 +365,7 @@ mod tests {
         let changes = Map::from_iter([("eventId".to_owned(), json!([]))]);
         let refused = RightsUpdate::parse(&changes).expect_err("empty");
         assert_eq!(refused.path(), "eventId");
-        assert_eq!(refused.to_string(), "eventId: is empty; null removes what is set");
+        assert_eq!(refused.to_string(), "eventId: the value is empty; null removes the property");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The JSON schema ttninjs 1.6, compiled once.
 
-use std::{fmt, sync::OnceLock};
+use std::{fmt, sync::LazyLock};
 
 use jsonschema::{Draft, ValidationError, Validator, error::ValidationErrorKind};
 use serde_json::Value;
@@ -68,28 +68,25 @@ impl fmt::Display for SchemaViolation {
     }
 }
 
-fn validator() -> &'static Validator {
-    static VALIDATOR: OnceLock<Validator> = OnceLock::new();
-    VALIDATOR.get_or_init(|| {
-        let schema: Value = serde_json::from_str(SCHEMA).expect("the shipped schema is JSON");
-        jsonschema::options()
-            .with_draft(Draft::Draft4)
-            // Explicit, because the default depends on the draft; without it, `uri` and `date-time` would accept
-            // any text.
-            .should_validate_formats(true)
-            .build(&schema)
-            .expect("the shipped schema compiles")
-    })
-}
+static VALIDATOR: LazyLock<Validator> = LazyLock::new(|| {
+    let schema: Value = serde_json::from_str(SCHEMA).expect("the shipped schema is JSON");
+    jsonschema::options()
+        .with_draft(Draft::Draft4)
+        // Explicit, because the default depends on the draft; without it, `uri` and `date-time` would accept any
+        // text.
+        .should_validate_formats(true)
+        .build(&schema)
+        .expect("the shipped schema compiles")
+});
 
 /// Validates a document against the schema.
 ///
 /// A yes-or-no check is several times cheaper than the list of violations, so it comes first.
 pub(super) fn check(document: &Value) -> Result<(), Vec<SchemaViolation>> {
-    if validator().is_valid(document) {
+    if VALIDATOR.is_valid(document) {
         return Ok(());
     }
-    let errors = validator().iter_errors(document).take(VIOLATIONS_MAX);
+    let errors = VALIDATOR.iter_errors(document).take(VIOLATIONS_MAX);
     let mut problems: Vec<SchemaViolation> =
         errors.flat_map(|error| SchemaViolation::from_error(&error)).collect();
     // A single error can stand for several unknown properties.

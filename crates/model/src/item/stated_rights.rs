@@ -1,8 +1,21 @@
-//! States the rights in an item in the properties that its document's schema has for them (contract items-24).
+//! Writes the rights in an item into its served document (contract items-24).
 //!
-//! Only a served document states them; the stored document stays as its provider sent it. Default rights, source
-//! rights and the rights override replace the values of the document, as in renditions. Rights that only a file
-//! states do not replace values of the document.
+//! The schema of documents has a place for some of the rights in a picture:
+//!
+//! | Right | Place in the document |
+//! | --- | --- |
+//! | `digitalSourceType` | an entry of `trustindicator` |
+//! | `webstatementRights` | `rightsinfo.linkedrights` |
+//! | `usageTerms` | `usageterms` |
+//! | `instructions` | `ednote` |
+//! | `copyrightOwners` | `copyrightholder` |
+//!
+//! Stated rights ([`RightsLayers::stated`]) replace the document's value. Rights that only the file has fill an
+//! empty place, and only in the first three rows: a note or an owner that an editor removed from the document must
+//! not return from the file. A value that would break the schema is left out, because a served document is always
+//! valid (contract items-5).
+//!
+//! The stored document stays as its provider sent it.
 
 use metadata::RightsMetadata;
 use metadata::rights::DIGITAL_SOURCE_TYPES;
@@ -12,7 +25,7 @@ use super::RightsLayers;
 use super::schema;
 use super::web_address::is_web;
 
-/// The statements about the rights in an item, except for the rights in its files.
+/// The rights in an item that are not in its files.
 #[derive(Clone, Copy, Debug)]
 pub struct RightsStatements<'a> {
     /// The default rights of every picture, from the settings.
@@ -21,47 +34,50 @@ pub struct RightsStatements<'a> {
     pub item: &'a RightsMetadata,
 }
 
-/// States the rights in a document. Stated rights replace the document's values. With `with_file_rights`, rights
-/// that only the file has are added if the document has no value.
+/// Writes `rights` into the properties `fields` of a document.
+///
+/// Without `with_file_rights`, rights that only the file has are left out.
 pub(super) fn state(
     fields: &mut Map<String, Value>,
     rights: RightsLayers<'_>,
     with_file_rights: bool,
 ) {
-    let source_type = text(rights, "digitalSourceType", with_file_rights);
-    if let Some(indicator) = source_type.and_then(indicator) {
-        state_source_type(fields, indicator, rights.is_stated("digitalSourceType"));
+    if let Some(term) = text(rights, "digitalSourceType", with_file_rights) {
+        state_source_type(fields, term, rights.is_stated("digitalSourceType"));
     }
-    let page = text(rights, "webstatementRights", with_file_rights);
-    if let Some(page) = page.filter(|page| is_web(page)) {
+    if let Some(page) = text(rights, "webstatementRights", with_file_rights) {
         state_page(fields, page, rights.is_stated("webstatementRights"));
     }
-    let terms = text(rights, "usageTerms", with_file_rights)
-        .filter(|_| rights.is_stated("usageTerms") || !fields.contains_key("usageterms"));
-    let note = rights.text("instructions").filter(|_| rights.is_stated("instructions"));
-    let owners = rights.get("copyrightOwners").filter(|_| rights.is_stated("copyrightOwners"));
-    let texts = [
-        ("usageterms", terms.map(str::to_owned)),
-        ("ednote", note.map(str::to_owned)),
-        ("copyrightholder", owners.and_then(names)),
-    ];
-    for (name, text) in texts {
-        if let Some(text) = text {
-            insert(fields, name, text.into());
-        }
+    if let Some(terms) = text(rights, "usageTerms", with_file_rights)
+        && (rights.is_stated("usageTerms") || !fields.contains_key("usageterms"))
+    {
+        insert(fields, "usageterms", terms.into());
+    }
+    if let Some(note) = text(rights, "instructions", false) {
+        insert(fields, "ednote", note.into());
+    }
+    if rights.is_stated("copyrightOwners")
+        && let Some(names) = rights.get("copyrightOwners").and_then(owner_names)
+    {
+        insert(fields, "copyrightholder", names.into());
     }
 }
 
-/// Returns the text of a stated property. With `with_file_rights`, a property that only the file has counts too.
+/// Returns the text of a right, if it is stated or if `with_file_rights` is set.
 fn text<'a>(rights: RightsLayers<'a>, name: &str, with_file_rights: bool) -> Option<&'a str> {
     rights.text(name).filter(|_| with_file_rights || rights.is_stated(name))
 }
 
-/// States the digital source type as a trust indicator.
-fn state_source_type(fields: &mut Map<String, Value>, indicator: Value, replaces: bool) {
+/// Adds the digital source type `term`, a URI, to the trust indicators.
+///
+/// An indicator of the same kind in the document is replaced if `replaces` is true. Otherwise it stays, and `term`
+/// is not added.
+fn state_source_type(fields: &mut Map<String, Value>, term: &str, replaces: bool) {
+    let Some(indicator) = trust_indicator(term) else { return };
+    // Both vocabularies say how the picture was created: that of the term, and the usual one of the IPTC.
+    let schemes = [scheme_of(&indicator), Some(DIGITAL_SOURCE_TYPES.base.trim_end_matches('/'))];
     let own = fields.get("trustindicator").and_then(Value::as_array);
     let mut indicators = own.cloned().unwrap_or_default();
-    let schemes = [scheme_of(&indicator), Some(DIGITAL_SOURCE_TYPES.base.trim_end_matches('/'))];
     if replaces {
         indicators.retain(|other| !schemes.contains(&scheme_of(other)));
     } else if indicators.iter().any(|other| schemes.contains(&scheme_of(other))) {
@@ -71,49 +87,46 @@ fn state_source_type(fields: &mut Map<String, Value>, indicator: Value, replaces
     insert(fields, "trustindicator", Value::Array(indicators));
 }
 
-/// States the address of the rights page.
+/// Splits the URI of a term into a trust indicator: the vocabulary and the code in it.
+fn trust_indicator(term: &str) -> Option<Value> {
+    let (scheme, code) = term.rsplit_once('/')?;
+    // A URI without a path does not name a term of a vocabulary.
+    let is_term = !code.is_empty() && is_web(scheme);
+    is_term.then(|| json!({ "scheme": format!("{scheme}/"), "code": code }))
+}
+
+/// Returns the vocabulary of a trust indicator, without the slash at its end, which documents may leave out.
+fn scheme_of(indicator: &Value) -> Option<&str> {
+    indicator.get("scheme")?.as_str().map(|scheme| scheme.trim_end_matches('/'))
+}
+
+/// Writes the address of the page about the rights, if it is a web address.
 fn state_page(fields: &mut Map<String, Value>, page: &str, replaces: bool) {
-    let is_free = match fields.get("rightsinfo") {
-        None => true,
-        // The schema has room for only one of them, and the encoded rights say more than the address of a page.
-        Some(own) => replaces && own.get("encodedrights").is_none(),
-    };
-    if is_free {
-        let own = fields.get("rightsinfo").and_then(Value::as_object);
-        let mut info = own.cloned().unwrap_or_default();
+    let own = fields.get("rightsinfo");
+    // The schema allows an address or encoded rights, and encoded rights say more.
+    let is_free = own.is_none_or(|own| replaces && own.get("encodedrights").is_none());
+    if is_free && is_web(page) {
+        let mut info = own.and_then(Value::as_object).cloned().unwrap_or_default();
         info.insert("linkedrights".to_owned(), page.into());
         insert(fields, "rightsinfo", Value::Object(info));
     }
 }
 
-/// Returns the names of copyright owners, joined as in captions; `None` if no owner has a name.
-fn names(owners: &Value) -> Option<String> {
+/// Joins the names of copyright owners with commas, as captions do. Returns `None` if no owner has a name.
+fn owner_names(owners: &Value) -> Option<String> {
     let owners = owners.as_array()?.iter();
     let names: Vec<&str> =
         owners.filter_map(|owner| owner.get("copyrightOwnerName")?.as_str()).collect();
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// Inserts a value if the schema accepts it. A file may state anything, but a served document must be valid
-/// (contract items-5).
+/// Sets a property of the document if the schema accepts the value. Files may contain any text.
 fn insert(fields: &mut Map<String, Value>, name: &str, value: Value) {
-    let property = json!({ "uri": "http://localhost/", name: value });
-    if schema::check(&property).is_ok() {
+    // The schema requires only `uri`, so this document is valid if the property is.
+    let document = json!({ "uri": "http://localhost/", name: value });
+    if schema::check(&document).is_ok() {
         fields.insert(name.to_owned(), value);
     }
-}
-
-/// Returns the trust indicator for a digital source type: its vocabulary and its code in the vocabulary.
-fn indicator(term: &str) -> Option<Value> {
-    let (scheme, code) = term.rsplit_once('/')?;
-    // A term without a path does not belong to a vocabulary.
-    let is_term = !code.is_empty() && is_web(scheme);
-    is_term.then(|| json!({ "scheme": format!("{scheme}/"), "code": code }))
-}
-
-/// Returns the vocabulary of an indicator without a trailing slash, which documents may or may not write.
-fn scheme_of(indicator: &Value) -> Option<&str> {
-    indicator.get("scheme")?.as_str().map(|scheme| scheme.trim_end_matches('/'))
 }
 
 #[cfg(test)]

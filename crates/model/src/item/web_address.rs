@@ -78,11 +78,8 @@ pub(super) fn remove_non_web(fields: &mut Map<String, Value>) {
     if fields.get("replacedby").is_some_and(is_not_web) {
         fields.shift_remove("replacedby");
     }
-    if fields
-        .get("rightsinfo")
-        .and_then(|rights| rights.get("linkedrights"))
-        .is_some_and(is_not_web)
-    {
+    let rights = fields.get("rightsinfo").and_then(|rights| rights.get("linkedrights"));
+    if rights.is_some_and(is_not_web) {
         fields.shift_remove("rightsinfo");
     }
     if let Some(Value::Array(replaced)) = fields.get_mut(LIST) {

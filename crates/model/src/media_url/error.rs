@@ -120,17 +120,17 @@ impl PathError {
     ///
     /// One of `path`, `mediaType`, `id`, `association`, `operation`, `crop`, `fit`, `fill`, a parameter such as
     /// `crop.w`, `preset`, `suffix` and `extension`.
-    pub fn part(&self) -> &'static str {
-        match self {
+    pub fn part(&self) -> String {
+        let part = match self {
             Self::TooLong { .. } | Self::TooManyParts { .. } => part::PATH,
             Self::BadCharacter { part, .. }
             | Self::EmptyPart { part }
-            | Self::DotPart { part, .. } => part,
+            | Self::DotPart { part, .. } => *part,
             Self::MediaType(_) => part::MEDIA_TYPE,
             Self::MissingId | Self::Id(_) => part::ID,
             Self::Association(_) | Self::UnknownPart { .. } => part::ASSOCIATION,
-            Self::Crop(error) => error.part(),
-            Self::Resize(error) => error.part(),
+            Self::Crop(error) => return error.part(),
+            Self::Resize(error) => return error.part(),
             Self::RepeatedOperation { .. }
             | Self::OperationNotAllowed { .. }
             | Self::SecondSize { .. }
@@ -145,7 +145,8 @@ impl PathError {
             | Self::UnknownExtension { .. }
             | Self::UnknownText
             | Self::NoDocument { .. } => part::EXTENSION,
-        }
+        };
+        part.to_owned()
     }
 }
 

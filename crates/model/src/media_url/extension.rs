@@ -57,16 +57,7 @@ impl DocumentExtension {
 
     /// Reports whether a crop may precede the extension.
     pub fn accepts_crop(self) -> bool {
-        match self {
-            Self::Json => true,
-            Self::Renditions
-            | Self::Metadata
-            | Self::Ninjs
-            | Self::Xml
-            | Self::Zip
-            | Self::Cutpaste
-            | Self::Indesign => false,
-        }
+        self == Self::Json
     }
 }
 

@@ -1,25 +1,103 @@
-//! The formats of a channel. A format is the part of a media URL after the id, such as `_NormalHires.jpg`, `.json`
-//! or `.xml` (contract deliveries-17).
+//! The file formats of deliveries: the part of a media URL after the id (contract deliveries-17).
+//!
+//! A delivery channel lists the files that it sends of each item, such as `_NormalHires.jpg`, `.json` and
+//! `-fit_w800_NormalPreview.webp`. Such a text is a media URL without its item: it has the same grammar, and any
+//! item completes it.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
 
 use crate::media_url::{
     DocumentExtension, MediaPath, MediaTarget, PathError, PictureOperation, RenditionFile,
 };
-use crate::{ItemKey, RenditionExtension, RenditionUsage};
-
-/// A placeholder item. Its id has the minimum length, so the parser can tell if the text of a format becomes part
-/// of the id.
-const PLACEHOLDER_ITEM: &str = "image/x";
+use crate::{ItemKey, RenditionExtension};
 
 /// A file format for any item, such as `_NormalPreview.jpg`, `-fit_w800_NormalPreview.webp` or `.json`.
 ///
-/// Equality ignores spelling: `.jpg` and `_normalhires.JPG` are equal and print alike. A format does not imply
-/// that an item has the file.
+/// Formats that differ only in spelling are equal and print alike. An item need not have the file: a text has no
+/// JPEG.
+///
+/// ```
+/// use model::ItemKey;
+/// use model::media_url::MediaFormat;
+///
+/// let format = MediaFormat::parse("_normalpreview.JPG")?;
+/// assert_eq!(format.to_string(), "_NormalPreview.jpg");
+/// let path = format.path(&ItemKey::parse("image/sdl-1")?);
+/// assert_eq!(path.to_string(), "image/sdl-1_NormalPreview.jpg");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MediaFormat(MediaTarget);
 
-/// The error for a text that is not a format.
+impl MediaFormat {
+    /// The maximum length of a format in bytes; the longest canonical format has fewer than 70.
+    pub const BYTES_MAX: usize = 128;
+
+    /// Parses the text that follows the id in a media URL.
+    ///
+    /// Fails with [`FormatError`] if the text is not in the grammar of media URLs, or names something that not
+    /// every item can have as one file: an associated object, a crop, a bundle, a list of files, or the full size
+    /// in a format other than that of the original.
+    pub fn parse(text: &str) -> Result<Self, FormatError> {
+        if text.len() > Self::BYTES_MAX {
+            return Err(PathError::TooLong { bytes: text.len(), max: Self::BYTES_MAX }.into());
+        }
+        // Text after a slash would name an associated object, whose key is specific to one item.
+        if text.contains('/') {
+            return Err(FormatError::Association);
+        }
+        let path = MediaPath::parse(&format!("{PLACEHOLDER_ITEM}{text}"))?;
+        // Text that is not a known token becomes part of the id, as in any media URL.
+        if path.key().to_string() != PLACEHOLDER_ITEM {
+            return Err(FormatError::Unknown { found: text.to_owned() });
+        }
+        match path.target() {
+            MediaTarget::Item(_) | MediaTarget::Pricelist => return Err(FormatError::NoFile),
+            MediaTarget::Rendition(file) => check_rendition(file)?,
+            MediaTarget::Document(file) if file.extension() == DocumentExtension::Zip => {
+                return Err(FormatError::Zip);
+            }
+            MediaTarget::Document(file) if file.extension() == DocumentExtension::Renditions => {
+                return Err(FormatError::Listing);
+            }
+            MediaTarget::Document(file) if file.crop().is_some() => return Err(FormatError::Crop),
+            MediaTarget::Document(_) => {}
+        }
+        Ok(Self(path.target))
+    }
+
+    /// Returns the path of this file of the item `key`.
+    #[must_use]
+    pub fn path(&self, key: &ItemKey) -> MediaPath {
+        MediaPath { key: key.clone(), target: self.0.clone() }
+    }
+}
+
+/// The item in whose URL a format is parsed. Its id has one letter, so text that lengthens it is detected.
+const PLACEHOLDER_ITEM: &str = "image/x";
+
+/// Checks that every item with a picture can have the rendition.
+fn check_rendition(file: &RenditionFile) -> Result<(), FormatError> {
+    match file.extension() {
+        RenditionExtension::Auto => return Err(FormatError::Negotiated),
+        RenditionExtension::Image(format)
+            if file.is_whole_hires() && file.extension() != RenditionExtension::JPEG =>
+        {
+            return Err(FormatError::FullSize { found: format.extension() });
+        }
+        RenditionExtension::Image(_)
+        | RenditionExtension::Pdf
+        | RenditionExtension::Eps
+        | RenditionExtension::Mp4 => {}
+    }
+    let mut operations = file.operations().iter();
+    if operations.any(|operation| matches!(operation, PictureOperation::Crop(_))) {
+        return Err(FormatError::Crop);
+    }
+    Ok(())
+}
+
+/// The reason why a text is not a format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
     /// The text is not in the grammar of media URLs.
@@ -46,84 +124,12 @@ pub enum FormatError {
     /// The text leaves the file type to the client's `Accept` header.
     #[error("`.auto` is no format of a delivery: expected `.jpg`, `.webp` or `.avif`")]
     Negotiated,
-    /// The text names the Hires without an operation in a format other than JPEG, which no item has.
+    /// The text names the full size in a format other than JPEG, which no item has.
     #[error("the full size is `.jpg`; `{found}` needs a smaller suffix or an operation")]
-    FullSize { found: &'static str },
-}
-
-impl MediaFormat {
-    /// The maximum length of a format in bytes; the longest canonical format has fewer than 70.
-    pub const BYTES_MAX: usize = 128;
-
-    /// Parses the text that follows the id in a media URL.
-    ///
-    /// Fails with [`FormatError`] if the text does not name a file, has a crop, or ends in `.zip`, `.auto` or
-    /// `.renditions.json`.
-    pub fn parse(text: &str) -> Result<Self, FormatError> {
-        if text.len() > Self::BYTES_MAX {
-            return Err(PathError::TooLong { bytes: text.len(), max: Self::BYTES_MAX }.into());
-        }
-        // Text after a slash would name an associated object, whose key is specific to one item.
-        if text.contains('/') {
-            return Err(FormatError::Association);
-        }
-        let path = MediaPath::parse(&format!("{PLACEHOLDER_ITEM}{text}"))?;
-        // Text that is not a known token becomes part of the id, as in any media URL.
-        if path.key().to_string() != PLACEHOLDER_ITEM {
-            return Err(FormatError::Unknown { found: text.to_owned() });
-        }
-        let has_crop = match path.target() {
-            MediaTarget::Item(_) | MediaTarget::Pricelist => return Err(FormatError::NoFile),
-            MediaTarget::Rendition(file) => {
-                check_extension(file)?;
-                file.operations().iter().any(|operation| match operation {
-                    PictureOperation::Crop(_) => true,
-                    PictureOperation::Watermark | PictureOperation::Resize(_) => false,
-                })
-            }
-            MediaTarget::Document(file) => match file.extension() {
-                DocumentExtension::Zip => return Err(FormatError::Zip),
-                DocumentExtension::Renditions => return Err(FormatError::Listing),
-                DocumentExtension::Json
-                | DocumentExtension::Metadata
-                | DocumentExtension::Ninjs
-                | DocumentExtension::Xml
-                | DocumentExtension::Cutpaste
-                | DocumentExtension::Indesign => file.crop().is_some(),
-            },
-        };
-        if has_crop { Err(FormatError::Crop) } else { Ok(Self(path.target)) }
-    }
-
-    /// Returns the path of this file of the item `key`.
-    #[must_use]
-    pub fn path(&self, key: &ItemKey) -> MediaPath {
-        MediaPath { key: key.clone(), target: self.0.clone() }
-    }
-}
-
-/// Refuses a rendition with an extension that no item has.
-fn check_extension(file: &RenditionFile) -> Result<(), FormatError> {
-    match file.extension() {
-        RenditionExtension::Auto => Err(FormatError::Negotiated),
-        RenditionExtension::Image(format) => {
-            let is_full_size =
-                file.name().usage == RenditionUsage::Hires && file.operations().is_empty();
-            if is_full_size && file.extension() != RenditionExtension::JPEG {
-                return Err(FormatError::FullSize { found: format.extension() });
-            }
-            Ok(())
-        }
-        RenditionExtension::Pdf | RenditionExtension::Eps | RenditionExtension::Mp4 => Ok(()),
-    }
-}
-
-impl FromStr for MediaFormat {
-    type Err = FormatError;
-
-    fn from_str(text: &str) -> Result<Self, FormatError> {
-        Self::parse(text)
-    }
+    FullSize {
+        /// The extension with its dot.
+        found: &'static str,
+    },
 }
 
 impl fmt::Display for MediaFormat {
@@ -132,8 +138,8 @@ impl fmt::Display for MediaFormat {
         match &self.0 {
             // Unreachable: `parse` refuses both.
             MediaTarget::Item(_) | MediaTarget::Pricelist => Ok(()),
-            MediaTarget::Rendition(file) => write!(f, "{file}"),
-            MediaTarget::Document(file) => write!(f, "{file}"),
+            MediaTarget::Rendition(file) => file.fmt(f),
+            MediaTarget::Document(file) => file.fmt(f),
         }
     }
 }

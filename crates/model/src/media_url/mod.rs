@@ -182,7 +182,7 @@ impl MediaPath {
                 }
             },
             MediaTarget::Pricelist => return Err(missing_extension(&operation)),
-            MediaTarget::Rendition(file) if file.extension.accepts_operations() => {
+            MediaTarget::Rendition(file) if file.extension.is_image() => {
                 file.operations.push(operation)?;
             }
             // Only an image can be cropped and watermarked (contract media-19).
@@ -265,12 +265,9 @@ impl fmt::Display for RenditionFile {
         for operation in self.operations() {
             write!(f, "{operation}")?;
         }
-        let has_short_form = match self.extension {
-            RenditionExtension::Pdf | RenditionExtension::Eps => self.association.is_none(),
-            RenditionExtension::Image(_) | RenditionExtension::Auto | RenditionExtension::Mp4 => {
-                false
-            }
-        };
+        let is_print_file =
+            matches!(self.extension, RenditionExtension::Pdf | RenditionExtension::Eps);
+        let has_short_form = is_print_file && self.association.is_none();
         if !(has_short_form && self.name == RenditionName::NORMAL_HIRES) {
             write!(f, "_{}", self.name)?;
         }

@@ -91,12 +91,7 @@ impl OperationList {
             {
                 return Err(PathError::BesidePreset { operation: token::WATERMARK });
             }
-            (
-                PictureOperation::Resize(_)
-                | PictureOperation::Crop(_)
-                | PictureOperation::Watermark,
-                _,
-            ) => {}
+            _ => {}
         }
         let is_size = matches!(operation, PictureOperation::Resize(_));
         let at = match self.0.last() {

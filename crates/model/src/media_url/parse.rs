@@ -195,7 +195,7 @@ fn lone_variant(suffix: &str, extension: RenditionExtension) -> Option<Rendition
 /// Stops at the first repeated operation, so each operation is parsed at most once.
 fn split_operations(mut stem: &str) -> Result<(&str, Vec<PictureOperation>), PathError> {
     let mut reversed: Vec<PictureOperation> = Vec::new();
-    while let Some(operator) = split_operation(stem) {
+    while let Some(operator) = token::split_operation(stem) {
         if reversed.iter().any(|existing| existing.name() == operator.name) {
             return Err(PathError::RepeatedOperation { operation: operator.name });
         }
@@ -209,33 +209,4 @@ fn split_operations(mut stem: &str) -> Result<(&str, Vec<PictureOperation>), Pat
     // Stripped from the right, but applied in the order of the URL (contract media-18).
     reversed.reverse();
     Ok((stem, reversed))
-}
-
-/// The last operation of a name.
-struct LastOperator<'a> {
-    /// The text before the operation.
-    before: &'a str,
-    name: &'static str,
-    parameters: &'a str,
-}
-
-/// Splits off the last operation.
-fn split_operation(stem: &str) -> Option<LastOperator<'_>> {
-    // The watermark first: a crop or size extends to the end of the text, so a watermark after it would become a
-    // parameter.
-    if let Some(before) = token::strip(stem, token::WATERMARK) {
-        return Some(LastOperator { before, name: token::WATERMARK, parameters: "" });
-    }
-    let crop = token::split_crop(stem).map(|(before, parameters)| LastOperator {
-        before,
-        name: token::CROP,
-        parameters,
-    });
-    let resize = token::split_resize(stem).map(|(before, name, parameters)| LastOperator {
-        before,
-        name,
-        parameters,
-    });
-    // The operation that begins later is the last one; the parameters of the other would extend into it.
-    crop.into_iter().chain(resize).max_by_key(|operator| operator.before.len())
 }

@@ -17,7 +17,8 @@ pub(super) struct InterestEntry {
     /// The media type of the interest as a number, or [`EVERY_TYPE`](super::leaf::EVERY_TYPE).
     pub(super) media_type: u8,
     pub(super) key_kind: IndexKeyKind,
-    pub(super) coverage_rule: CoverageRule,
+    /// Whether one of the agreements has to cover the item.
+    pub(super) needs_coverage: bool,
 }
 
 /// The numbers of an entry in order: index keys, places in the lists of these keys, product codes, excluded
@@ -39,13 +40,6 @@ pub(super) enum IndexKeyKind {
     MediaType,
 }
 
-/// The requirement that an agreement covers the item.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum CoverageRule {
-    Everything,
-    Covered,
-}
-
 /// The conditions of an interest besides its media type, as numbers.
 #[derive(Clone, Copy)]
 pub(super) struct EntryConditions<'a> {
@@ -62,7 +56,7 @@ impl InterestEntry {
         media_type: u8,
         key_kind: IndexKeyKind,
         postings: &[(u32, u32)],
-        coverage_rule: CoverageRule,
+        needs_coverage: bool,
         conditions: EntryConditions<'_>,
     ) -> Self {
         let EntryConditions { products, excluded, agreements, program } = conditions;
@@ -86,7 +80,7 @@ impl InterestEntry {
             keys: u16::try_from(postings.len()).expect("no more keys than the limit"),
             media_type,
             key_kind,
-            coverage_rule,
+            needs_coverage,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Numbers the values that many interests share, with reference counts.
 
 use std::borrow::Borrow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
 /// Assigns a number to each distinct key in use, and stores a value with it.
@@ -47,6 +47,16 @@ impl<K: Clone + Eq + Hash, V: Default> InternTable<K, V> {
         };
         self.numbers.insert(key, number);
         (number, true)
+    }
+
+    /// Interns the distinct ones of `keys` and returns their numbers. A repeated key counts as one use, because the
+    /// caller releases each number once.
+    pub(super) fn intern_distinct(&mut self, keys: impl IntoIterator<Item = K>) -> Vec<u32>
+    where
+        K: Ord,
+    {
+        let distinct: BTreeSet<K> = keys.into_iter().collect();
+        distinct.into_iter().map(|key| self.intern(key).0).collect()
     }
 
     /// Releases one use of a number. Returns the key if this was the last use.

@@ -316,9 +316,4 @@ impl LeafTable {
         let text: &str = self.tokens.key(number);
         text.strip_suffix('*').map_or((text, false), |beginning| (beginning, true))
     }
-
-    /// Returns the interests filed under a token.
-    pub(super) fn postings_mut(&mut self, number: u32) -> &mut Vec<InterestPosting> {
-        &mut self.tokens.value_mut(number).postings
-    }
 }

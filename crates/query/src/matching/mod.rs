@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use crate::limits::MATCHING_KEYS_MAX;
 use crate::{Facet, IndexedDocument};
-use entry::{CoverageRule, EntryConditions, IndexKeyKind, InterestEntry, length};
+use entry::{EntryConditions, IndexKeyKind, InterestEntry, length};
 use frequency::FrequencySketch;
 pub use interest::{Interest, InterestCoverage, MatchSubject};
 use intern_table::{InternTable, index_of};
@@ -125,16 +125,12 @@ impl InterestMatcher {
         self.remove(number);
         let mut program = Vec::new();
         program::compile(&interest.query, &mut self.leaves, &mut program);
-        let products = self.intern_products(&interest.products);
-        let excluded = self.intern_products(&interest.products_excluded);
+        let products = self.products.intern_distinct(arcs(&interest.products));
+        let excluded = self.products.intern_distinct(arcs(&interest.products_excluded));
         let agreements = match &interest.cover {
             InterestCoverage::Everything => None,
             InterestCoverage::Agreements(ids) => {
-                let mut ids: Vec<_> = ids.iter().map(|id| self.agreements.intern(*id).0).collect();
-                release_duplicates(&mut ids, |id| {
-                    self.agreements.release(id);
-                });
-                Some(ids)
+                Some(self.agreements.intern_distinct(ids.iter().copied()))
             }
         };
         let (key_kind, keys) = self.choose_keys(&program, &products, agreements.as_deref());
@@ -149,30 +145,17 @@ impl InterestMatcher {
             places.push((key, length(postings.len())));
             postings.push(InterestPosting { slot, which, media_type, columns });
         }
-        let coverage_rule =
-            if agreements.is_some() { CoverageRule::Covered } else { CoverageRule::Everything };
         let conditions = EntryConditions {
             products: &products,
             excluded: &excluded,
             agreements: agreements.as_deref().unwrap_or_default(),
             program: &program,
         };
+        let needs_coverage = agreements.is_some();
         let entry =
-            InterestEntry::new(number, media_type, key_kind, &places, coverage_rule, conditions);
+            InterestEntry::new(number, media_type, key_kind, &places, needs_coverage, conditions);
         self.entries[index_of(slot)] = Some(entry);
         self.numbers.insert(number, slot);
-    }
-
-    fn intern_products(&mut self, codes: &[String]) -> Vec<u32> {
-        let mut numbers = Vec::with_capacity(codes.len());
-        for code in codes {
-            let (number, _) = self.products.intern(code.as_str().into());
-            numbers.push(number);
-        }
-        release_duplicates(&mut numbers, |number| {
-            self.products.release(number);
-        });
-        numbers
     }
 
     /// Chooses the keys under which to file an interest. Every matching item has at least one of them.
@@ -183,12 +166,10 @@ impl InterestMatcher {
         agreements: Option<&[u32]>,
     ) -> (IndexKeyKind, Vec<(u32, ColumnMask)>) {
         if let Some(keys) = program::required_tokens(program, &self.leaves, &self.rarity) {
-            let key_kind = if keys.is_sufficient {
-                IndexKeyKind::DecidingTokens
-            } else {
-                IndexKeyKind::Tokens
-            };
-            return (key_kind, keys.tokens);
+            if keys.is_sufficient {
+                return (IndexKeyKind::DecidingTokens, keys.tokens);
+            }
+            return (IndexKeyKind::Tokens, keys.tokens);
         }
         // An agreement covers many codes, so a code is the narrower key.
         if !products.is_empty() && products.len() <= MATCHING_KEYS_MAX {
@@ -210,7 +191,9 @@ impl InterestMatcher {
         media_type: u8,
     ) -> &mut Vec<InterestPosting> {
         match key_kind {
-            IndexKeyKind::Tokens | IndexKeyKind::DecidingTokens => self.leaves.postings_mut(key),
+            IndexKeyKind::Tokens | IndexKeyKind::DecidingTokens => {
+                &mut self.leaves.tokens.value_mut(key).postings
+            }
             IndexKeyKind::Products => &mut self.products.value_mut(key).postings,
             IndexKeyKind::Agreements => &mut self.agreements.value_mut(key).postings,
             IndexKeyKind::MediaType => match self.by_type.get_mut(usize::from(media_type)) {
@@ -322,16 +305,10 @@ impl InterestMatcher {
         let EntryConditions { products, excluded, agreements, program } = entry.conditions();
         let meets = (products.is_empty() || has_any(&self.products, products, self.item))
             && !has_any(&self.products, excluded, self.item)
-            && (entry.coverage_rule == CoverageRule::Everything
-                || has_any(&self.agreements, agreements, self.item))
-            && match entry.key_kind {
-                // A candidate of this kind already matches.
-                IndexKeyKind::DecidingTokens => true,
-                IndexKeyKind::Tokens
-                | IndexKeyKind::Products
-                | IndexKeyKind::Agreements
-                | IndexKeyKind::MediaType => program::holds(program, &mut self.leaves, indexed),
-            };
+            && (!entry.needs_coverage || has_any(&self.agreements, agreements, self.item))
+            // A candidate by a token that suffices already matches.
+            && (matches!(entry.key_kind, IndexKeyKind::DecidingTokens)
+                || program::holds(program, &mut self.leaves, indexed));
         meets.then_some(entry.number)
     }
 
@@ -377,15 +354,6 @@ fn for_any_column(keys: &[u32]) -> Vec<(u32, ColumnMask)> {
     keys.iter().map(|key| (*key, ANY)).collect()
 }
 
-/// Removes repetitions from `numbers` and releases one use for each.
-fn release_duplicates(numbers: &mut Vec<u32>, mut release: impl FnMut(u32)) {
-    // Interning counted each repetition as a use, but the removal of an interest releases a code only once.
-    numbers.sort_unstable();
-    numbers.dedup_by(|first, second| {
-        let is_repeated = first == second;
-        if is_repeated {
-            release(*first);
-        }
-        is_repeated
-    });
+fn arcs(codes: &[String]) -> impl Iterator<Item = Arc<str>> {
+    codes.iter().map(|code| code.as_str().into())
 }

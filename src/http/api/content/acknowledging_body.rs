@@ -25,7 +25,7 @@ pub(super) struct AcknowledgingBody {
 
 impl AcknowledgingBody {
     pub(super) fn new(response: StreamResponse) -> Self {
-        let (mut head, acknowledgement) = response.into_parts();
+        let StreamResponse { text: mut head, acknowledgement } = response;
         // Without its last byte the JSON is incomplete for every parser.
         let tail = head.split_off(head.len().saturating_sub(1));
         let acknowledgement: AcknowledgeFuture = Box::pin(acknowledgement.acknowledge());

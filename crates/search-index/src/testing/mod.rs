@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 pub use queries::{SampleSearch, searches};
 
 use crate::request::{Coverage, FacetCounts, OrderPosition, SearchFilter, SortDate, SortOrder};
-use crate::stems::StemLanguage;
+use crate::stems::is_form_of;
 
 const WORDS: [&str; 27] = [
     "vinter",
@@ -81,7 +81,7 @@ pub fn start() -> Timestamp {
 /// A generated version of an item.
 #[derive(Clone, Debug)]
 pub struct SampleVersion {
-    media_type: MediaType,
+    pub media_type: MediaType,
     id: u16,
     language: Option<&'static str>,
     headline: Vec<&'static str>,
@@ -96,7 +96,7 @@ pub struct SampleVersion {
     urgency: Option<f64>,
     /// Relevances of the subjects; the last subjects have none.
     relevances: Vec<u8>,
-    status: PubStatus,
+    pub status: PubStatus,
     hours: i64,
     date: Option<i64>,
     embargo_hours: Option<i64>,
@@ -113,18 +113,6 @@ impl SampleVersion {
     pub fn key(&self) -> ItemKey {
         ItemKey::parse(&format!("{}/o{}", self.media_type, self.id))
             .expect("generated ids are valid")
-    }
-
-    /// Returns the media type of the item.
-    #[must_use]
-    pub fn media_type(&self) -> MediaType {
-        self.media_type
-    }
-
-    /// Returns the publication status of the version.
-    #[must_use]
-    pub fn status(&self) -> PubStatus {
-        self.status
     }
 
     /// Returns the `_tstamp` of the version.
@@ -206,14 +194,7 @@ impl SampleVersion {
         if candidate.exact.is_none() && others.any(|other| other.exact.is_some()) {
             return false;
         }
-        // Words with digits have no stems: they are codes, years and results.
-        !candidate.folded.contains(char::is_numeric)
-            && StemLanguage::for_tag(self.language.unwrap_or_default()).iter().any(|language| {
-                let candidate = language.stem(candidate);
-                let searched = language.stem(word);
-                candidate.folded == searched.folded
-                    && (searched.accented.is_none() || candidate.accented == searched.accented)
-            })
+        is_form_of(candidate, word, self.language.unwrap_or_default())
     }
 
     fn has_product_of(&self, codes: &[String]) -> bool {
@@ -222,20 +203,12 @@ impl SampleVersion {
 
     /// Returns the values of a number field.
     fn numbers(&self, field: NumberField) -> Vec<f64> {
-        match field {
-            NumberField::Urgency => self.urgency.into_iter().collect(),
-            NumberField::SubjectRelevance => {
-                self.relevances.iter().take(self.subjects.len()).copied().map(f64::from).collect()
-            }
-            NumberField::Week
-            | NumberField::WebPrio
-            | NumberField::NewsValue
-            | NumberField::CharCount
-            | NumberField::WordCount
-            | NumberField::SubjectConfidence
-            | NumberField::MultiPageCount
-            | NumberField::Width
-            | NumberField::Height => Vec::new(),
+        if field == NumberField::Urgency {
+            self.urgency.into_iter().collect()
+        } else if field == NumberField::SubjectRelevance {
+            self.relevances.iter().take(self.subjects.len()).copied().map(f64::from).collect()
+        } else {
+            Vec::new()
         }
     }
 
@@ -340,13 +313,10 @@ type NumberedVersion = (u32, SampleVersion, IndexedDocument);
 /// Evaluates `search` over `versions`, each with its number and indexed document.
 #[must_use]
 pub fn answer(versions: &[NumberedVersion], search: &SampleSearch) -> OracleAnswer {
-    let mut found: Vec<&NumberedVersion> = Vec::new();
-    for entry in versions {
-        let (number, version, indexed) = entry;
-        if matches(&search.filter, *number, version, indexed) {
-            found.push(entry);
-        }
-    }
+    let mut found: Vec<&NumberedVersion> = versions
+        .iter()
+        .filter(|(number, version, indexed)| matches(&search.filter, *number, version, indexed))
+        .collect();
     let total = u64::try_from(found.len()).unwrap_or(u64::MAX);
     let facets = search.facets.iter().map(|facet| {
         let mut counts: Vec<(String, u64)> = Vec::new();
