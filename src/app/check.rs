@@ -24,7 +24,6 @@ use super::parallel::for_each_parallel;
 pub use super::problem::{ArchiveProblem, FileOfItem, Repair};
 use super::progress::CheckProgress;
 pub use super::progress::InterruptedCheck;
-use super::services::search_dir;
 pub use super::standard_progress::StandardReport;
 use super::warnings;
 use crate::archive::ingest::{OriginalsState, UnreferencedOriginals, remove_unreferenced};
@@ -187,7 +186,7 @@ impl ArchiveCheck<'_> {
                 removed = swept.map_err(Error::internal)?;
             }
         }
-        self.files(&config.data.dir.join("derived").join("cache"))?;
+        self.files(&config.cache_dir())?;
         let earlier = progress.finish();
         let earlier_problems = earlier.map_or(0, |earlier| earlier.problems);
         Ok(CheckReport {
@@ -237,7 +236,7 @@ impl ArchiveCheck<'_> {
             self.report(&ArchiveProblem::Database { flaw: flaw.clone(), repaired: None });
         }
         let db = &self.archive.db;
-        let dir = search_dir(config);
+        let dir = config.search_dir();
         let index_flaws = check_index(&mut db.snapshot_reader()?, &dir);
         // A failure to read is reported as damage, and the check continues.
         let index_flaws =

@@ -204,7 +204,7 @@ fn target(
             .with_source(cause)
     })?;
     // Without a local cache of side files, because a running service has its own in that folder.
-    let derived = to.derived(&config.data.dir.join("derived"), 0).map_err(store_failed)?;
+    let derived = to.derived(&config.derived_dir(), 0).map_err(store_failed)?;
     let workers = config.ingest_workers();
     Ok(Some((MigrationStores { from, to, workers, verify: request.verify }, derived)))
 }

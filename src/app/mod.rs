@@ -224,7 +224,7 @@ impl OpenArchive {
             }
         };
         let derived = store
-            .derived(&dir.join("derived"), config.store.side_files_bytes)
+            .derived(&config.derived_dir(), config.store.side_files_bytes)
             .map_err(|cause| unusable_folder(dir, cause.to_string()))?;
         let DecodeLimits { header, .. } = DecodeLimits::from_config(config);
         let originals = OriginalStore::new(store, derived, header);

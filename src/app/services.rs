@@ -1,6 +1,6 @@
 //! Creates the services behind the handlers from the settings.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use jiff::SignedDuration;
 use strum::IntoEnumIterator;
@@ -143,14 +143,8 @@ pub(super) fn start_media(
     let given = &config.media;
     let places = QueuePlaces::new(given.queue, given.client_queue_share);
     let compute = ComputePool::start(config.render_workers(), places, given.memory_bytes)?;
-    let cache_dir = config.data.dir.join("derived").join("cache");
-    Media::start(
-        MediaSettings::from_config(config)?,
-        orders.clone(),
-        originals,
-        compute,
-        &cache_dir,
-    )
+    let settings = MediaSettings::from_config(config)?;
+    Media::start(settings, orders.clone(), originals, compute, &config.cache_dir())
 }
 
 /// Creates the readiness probe of this node.
@@ -180,7 +174,7 @@ pub(super) fn start_search(
     let search = SearchEngine::start(
         db.clone(),
         IndexSettings {
-            dir: search_dir(config),
+            dir: config.search_dir(),
             memory_bytes: config.search.memory_bytes,
             analysis: DocumentAnalysis { zone: config.ingest.timezone.0.clone(), rights },
         },
@@ -190,11 +184,6 @@ pub(super) fn start_search(
         std::thread::park_timeout(SEARCH_START_POLL_INTERVAL);
     }
     Ok(search)
-}
-
-/// Returns the folder of the search indexes in a data directory.
-pub(super) fn search_dir(config: &Config) -> PathBuf {
-    config.data.dir.join("search")
 }
 
 /// Creates the spool of uploads and the service that ingests them, with their rows in `storage`.

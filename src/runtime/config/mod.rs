@@ -588,6 +588,24 @@ impl Config {
         self.in_data(&self.mail.outbox, "outbox")
     }
 
+    /// Folder of the derived files of originals.
+    #[must_use]
+    pub fn derived_dir(&self) -> PathBuf {
+        self.data.dir.join("derived")
+    }
+
+    /// Folder of the disk tier of the rendition cache.
+    #[must_use]
+    pub fn cache_dir(&self) -> PathBuf {
+        self.derived_dir().join("cache")
+    }
+
+    /// Folder of the search indexes.
+    #[must_use]
+    pub fn search_dir(&self) -> PathBuf {
+        self.data.dir.join("search")
+    }
+
     /// Returns `folder`, or `name` in the data directory if the setting is empty.
     fn in_data(&self, folder: &Path, name: &str) -> PathBuf {
         if folder.as_os_str().is_empty() { self.data.dir.join(name) } else { folder.to_owned() }
