@@ -21,6 +21,7 @@ mod reload;
 mod scrub;
 pub mod secrets;
 mod server;
+mod server_storage;
 mod services;
 mod standard_progress;
 mod systemd;
@@ -29,7 +30,8 @@ pub mod verify;
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
 pub use demo::{demo_warning, find_demo, ingest_demo, refuse_public_demo, remove_demo_accounts};
-pub use server::{ServerLaunch, ServerProcess, allow_connections};
+pub use reload::{ServerLaunch, allow_connections};
+pub use server::ServerProcess;
 pub use standard_progress::forget_standard_progress;
 
 use ownership::{ArchiveNames, OwnershipUse, StoreOwnership, determine_ownership};

@@ -2,11 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{
-    ServerLaunch,
-    server::allow_connections,
-    services::{hash_limits, lifetimes, listener_limits, tunable_settings},
-};
+use super::services::{hash_limits, lifetimes, listener_limits, tunable_settings};
 use crate::distribution::delivery;
 use crate::distribution::notifications;
 use crate::distribution::recipients::RecipientSettings;
@@ -14,10 +10,23 @@ use crate::http::SharedState;
 use crate::http::listener::Certificate;
 use crate::http::listener::ListenerSettings;
 use crate::runtime::clock;
-use crate::runtime::config::{self, Config, SettingChanges};
+use crate::runtime::config::{self, Config, SettingChanges, SettingSources};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::hot_swap::HotSwap;
-use crate::runtime::telemetry::{self, LogFilter};
+use crate::runtime::telemetry::{self, LogFilter, Logs};
+
+/// File descriptors needed besides those of connections: the database, the store, logs, mail servers.
+const FILES_BESIDE_CONNECTIONS: u64 = 1000;
+
+/// The inputs of a server.
+pub struct ServerLaunch {
+    /// The settings as loaded at the start.
+    pub config: Config,
+    /// The sources from which a reload reads the settings.
+    pub sources: SettingSources,
+    /// The handle for changing the logs at run time.
+    pub logs: Logs,
+}
 
 /// The components that a reload of the settings updates.
 pub(super) struct SettingsReload {
@@ -126,6 +135,21 @@ impl SettingsReload {
             tracing::info!(until = %current.get().expires(), "TLS certificate reloaded");
         }
         Ok(())
+    }
+}
+
+/// Raises the limit of open files to the number that the connections need, or to the system's maximum. Each
+/// connection needs one open file, and up to one more to read and send its data.
+pub fn allow_connections(connections_max: u32) {
+    let wanted = u64::from(connections_max) * 2 + FILES_BESIDE_CONNECTIONS;
+    match rlimit::increase_nofile_limit(wanted) {
+        Ok(allowed) if allowed >= wanted => {}
+        Ok(allowed) => tracing::warn!(
+            allowed,
+            wanted,
+            "the system allows few open files (ulimit -n); connections beyond them fail"
+        ),
+        Err(cause) => tracing::warn!("the number of open files cannot be raised: {cause}"),
     }
 }
 
