@@ -8,11 +8,9 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::backup::{database_copy_hash, store_failed};
+use super::backup::{CopyLocation, database_copy_hash, read_manifest, store_failed};
 use super::check::{ArchiveProblem, file_of};
 use super::connect;
-use super::manifest::read_manifest;
-use super::original_copies::CopyLocation;
 use super::parallel::for_each_parallel;
 use super::quick_check::StoreComparison;
 use crate::runtime::config::{Config, OriginalsLocation};

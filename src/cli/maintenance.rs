@@ -12,12 +12,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::{CommandFailure, CommonArgs, audit_record, print_error, print_line, report_opened};
-use crate::app::backup::{self, BackupRequest, CopyEvent, CopyTally, RestoreReport};
+use crate::app::backup::{self, BackupRequest, CopyEvent, CopyLocation, CopyTally, RestoreReport};
 use crate::app::check::{
     self, ArchiveProblem, CheckDepth, CheckReport, CheckRequest, InterruptedCheck, OriginalsTally,
     StandardReport,
 };
-use crate::app::original_copies::{self, CopyLocation};
 use crate::app::verify::{VerifyReport, VerifyRequest, verify};
 use crate::app::{OpenArchive, forget_standard_progress};
 use crate::runtime::clock;
@@ -393,7 +392,7 @@ pub(super) fn backup(
     let bar = CopyProgressBar::new(json);
     let Some(target) = target.filter(|_| !originals_only) else {
         let location = copy_location(target, bucket)?;
-        let result = original_copies::copy_originals(config, location, *verify, &|event| {
+        let result = backup::copy_originals(config, location, *verify, &|event| {
             bar.update(event);
         });
         bar.shown.finish_and_clear();
@@ -463,8 +462,7 @@ pub(super) fn restore(
     let bar = CopyProgressBar::new(json);
     let Some(source) = source.filter(|_| !originals_only) else {
         let location = copy_location(source, bucket)?;
-        let result =
-            original_copies::restore_originals(config, location, &|event| bar.update(event));
+        let result = backup::restore_originals(config, location, &|event| bar.update(event));
         bar.shown.finish_and_clear();
         let (tally, lost) = result?;
         return report_copied(location, tally, lost, json);
