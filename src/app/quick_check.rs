@@ -15,8 +15,8 @@ impl ArchiveCheck<'_> {
     /// Needs one pass over the files of all items, one listing of the store, and 90 bytes of memory per
     /// original.
     pub(super) fn quick(self, workers: usize, sample: usize) -> Result<CheckReport> {
-        // The items are read first: an original is stored before an item refers to it and is never removed,
-        // so each of them must be in the listing.
+        // The items are read first: an original is stored before an item refers to it and stays while one
+        // does, so the listing lacks it only if it is lost, or was pruned after its item had been replaced.
         let (named, rows) = self.archive.db.read_blocking(|tx| tx.named_originals())?;
         let stored = self.archive.originals.store().list_with_sizes().map_err(Error::internal)?;
         let is_complete = rows.is_empty();

@@ -4,9 +4,12 @@
 //! originals are stored by hash as in the data directory, or in a bucket. The manifest names the copy of the
 //! database and is written last.
 //!
-//! The database is copied first, as a snapshot of one moment. An original is stored before the database
-//! refers to it and is never removed, so everything that the snapshot refers to can be copied afterwards. If
-//! the archive has its originals in a bucket, they are downloaded, so that the folder is self-contained.
+//! The database is copied first, as a snapshot of one moment. An original is stored before an item refers to
+//! it and stays while one does, so the originals of the snapshot can be copied afterwards. The exception is
+//! an original whose item was replaced since: `check --prune-orphans` may remove it during the copy, and the
+//! backup then counts it as lost.
+//!
+//! If the archive has its originals in a bucket, they are downloaded, so that the folder is self-contained.
 //! Derived files are not copied. Mails and deliveries in folders are not copied either, because they have
 //! left the archive.
 
@@ -101,9 +104,8 @@ pub fn backup(
             format!("{} holds no archive: there is no {DATABASE_FILE_NAME}", dir.display());
         return Err(Error::new(ErrorKind::NotFound, message));
     }
-    // The lock prevents a restore or an upgrade during the copy of the database. Originals are
-    // never removed, so they are copied without the lock: that may last hours, and an upgrade
-    // should not have to wait for it.
+    // The lock prevents a restore or an upgrade during the copy of the database. The originals are
+    // copied without the lock: that may last hours, and an upgrade should not have to wait for it.
     let shared = DirectoryLock::shared(dir)?;
     let _backup_lock = prepare(target, request.bucket.is_none())?;
     let name = format!("wirephoto-{}.db", now.strftime("%Y%m%dT%H%M%S%3fZ"));
