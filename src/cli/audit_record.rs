@@ -9,9 +9,10 @@ use parking_lot::{Mutex, MutexGuard};
 use super::CliCommand;
 use super::CommandFailure;
 use super::accounts::{ClientCommand, KeyCommand, UserCommand};
-use super::channels::{ChannelCommand, DeliveryCommand};
+use super::channels::{ChannelArgs, ChannelCommand, DeliveryCommand, NewChannelArgs};
 use super::demo::DemoCommand;
 use super::maintenance::{BackupCommand, CheckArgs};
+use super::migrate::MigrateArgs;
 use super::outbox::OutboxCommand;
 use super::print_error;
 use super::secrets::SecretsCommand;
@@ -88,12 +89,12 @@ fn event_about(
 /// Returns the form in which `command` is recorded.
 pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
     match command {
-        CliCommand::Serve { .. }
+        CliCommand::Serve(_)
         | CliCommand::Nodes { .. }
         | CliCommand::Doctor { .. }
         // Records itself in the archive that it opens.
         | CliCommand::Store { .. }
-        | CliCommand::Bench { .. }
+        | CliCommand::Bench(_)
         | CliCommand::Health { .. }
         | CliCommand::Audit { .. }
         | CliCommand::Man { .. }
@@ -108,8 +109,11 @@ pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
         } => AuditExtent::Nothing,
         // Withdrawn items record themselves. A migration records itself before it begins, because its
         // database refuses writes afterwards.
-        CliCommand::Withdraw { .. } | CliCommand::Migrate { undo: false, .. } => AuditExtent::Own,
-        CliCommand::Migrate { undo: true, .. } => event(AuditAction::Command, "migrate --undo"),
+        CliCommand::Withdraw { .. }
+        | CliCommand::Migrate { args: MigrateArgs { undo: false, .. }, .. } => AuditExtent::Own,
+        CliCommand::Migrate { args: MigrateArgs { undo: true, .. }, .. } => {
+            event(AuditAction::Command, "migrate --undo")
+        }
         CliCommand::Ingest { .. } => event(AuditAction::Command, "ingest"),
         CliCommand::Purge { all: true, .. } => event(AuditAction::Command, "purge --all"),
         CliCommand::Purge { all: false, uris, .. } => {
@@ -158,43 +162,34 @@ pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
 }
 
 fn of_user(command: &UserCommand) -> AuditExtent {
-    match command {
-        UserCommand::List { .. } => AuditExtent::Nothing,
-        UserCommand::Add { name, .. } => event_about(
-            AuditAction::UserCreated,
-            ObjectKind::User,
-            name,
-            format!("user add {name}"),
-        ),
-        UserCommand::Role { name, added, removed, .. } => {
+    let (action, name, verb) = match command {
+        UserCommand::List(_) => return AuditExtent::Nothing,
+        UserCommand::Role { user, added, removed } => {
             let added = added.iter().map(|role| format!("+{role}"));
             let changes: Vec<_> =
                 added.chain(removed.iter().map(|role| format!("-{role}"))).collect();
-            let detail = format!("user role {name} {}", changes.join(" "));
-            event_about(AuditAction::RolesChanged, ObjectKind::User, name, detail)
+            let detail = format!("user role {} {}", user.name, changes.join(" "));
+            return event_about(AuditAction::RolesChanged, ObjectKind::User, &user.name, detail);
         }
-        UserCommand::Disable { name, .. } => {
-            let detail = format!("user disable {name}");
-            event_about(AuditAction::UserChanged, ObjectKind::User, name, detail)
+        UserCommand::Add(user) => (AuditAction::UserCreated, &user.name, "add"),
+        UserCommand::Disable(user) => (AuditAction::UserChanged, &user.name, "disable"),
+        UserCommand::Enable(user) => (AuditAction::UserChanged, &user.name, "enable"),
+        UserCommand::Password { user, .. } => {
+            (AuditAction::PasswordChanged, &user.name, "password")
         }
-        UserCommand::Enable { name, .. } => {
-            let detail = format!("user enable {name}");
-            event_about(AuditAction::UserChanged, ObjectKind::User, name, detail)
-        }
-        UserCommand::Password { name, .. } => {
-            let detail = format!("user password {name}");
-            event_about(AuditAction::PasswordChanged, ObjectKind::User, name, detail)
-        }
-    }
+    };
+    event_about(action, ObjectKind::User, name, format!("user {verb} {name}"))
 }
 
 fn of_client(command: &ClientCommand) -> AuditExtent {
     let (action, id, detail) = match command {
-        ClientCommand::List { .. } => return AuditExtent::Nothing,
-        ClientCommand::Add { id, .. } => (AuditAction::ClientCreated, id, "client add"),
-        ClientCommand::Disable { id, .. } => (AuditAction::ClientChanged, id, "client disable"),
-        ClientCommand::Enable { id, .. } => (AuditAction::ClientChanged, id, "client enable"),
-        ClientCommand::Secret { id, .. } => (AuditAction::ClientChanged, id, "client secret"),
+        ClientCommand::List(_) => return AuditExtent::Nothing,
+        ClientCommand::Add(client) => (AuditAction::ClientCreated, &client.id, "client add"),
+        ClientCommand::Disable(client) => {
+            (AuditAction::ClientChanged, &client.id, "client disable")
+        }
+        ClientCommand::Enable(client) => (AuditAction::ClientChanged, &client.id, "client enable"),
+        ClientCommand::Secret(client) => (AuditAction::ClientChanged, &client.id, "client secret"),
     };
     event_about(action, ObjectKind::Client, id, detail)
 }
@@ -212,16 +207,16 @@ fn of_key(command: &KeyCommand) -> AuditExtent {
 fn of_channel(command: &ChannelCommand) -> AuditExtent {
     let (action, owner, name, detail) = match command {
         ChannelCommand::List { .. } => return AuditExtent::Nothing,
-        ChannelCommand::Add { owner, name, .. } => {
+        ChannelCommand::Add(NewChannelArgs { owner, name, .. }) => {
             (AuditAction::ChannelCreated, owner, name, "channel add")
         }
-        ChannelCommand::Disable { owner, name, .. } => {
+        ChannelCommand::Disable(ChannelArgs { owner, name, .. }) => {
             (AuditAction::ChannelChanged, owner, name, "channel disable")
         }
-        ChannelCommand::Enable { owner, name, .. } => {
+        ChannelCommand::Enable(ChannelArgs { owner, name, .. }) => {
             (AuditAction::ChannelChanged, owner, name, "channel enable")
         }
-        ChannelCommand::Remove { owner, name, .. } => {
+        ChannelCommand::Remove(ChannelArgs { owner, name, .. }) => {
             (AuditAction::ChannelRemoved, owner, name, "channel remove")
         }
     };
@@ -233,17 +228,13 @@ fn of_channel(command: &ChannelCommand) -> AuditExtent {
 }
 
 fn of_outbox(command: &OutboxCommand) -> AuditExtent {
-    match command {
-        OutboxCommand::List { .. } => AuditExtent::Nothing,
-        OutboxCommand::Retry { id: None, .. } => event(AuditAction::Command, "outbox retry --all"),
-        OutboxCommand::Drop { id: None, .. } => event(AuditAction::Command, "outbox drop --all"),
-        OutboxCommand::Retry { id: Some(id), .. } => {
-            event(AuditAction::Command, format!("outbox retry {id}"))
-        }
-        OutboxCommand::Drop { id: Some(id), .. } => {
-            event(AuditAction::Command, format!("outbox drop {id}"))
-        }
-    }
+    let (verb, id) = match command {
+        OutboxCommand::List { .. } => return AuditExtent::Nothing,
+        OutboxCommand::Retry { id, .. } => ("retry", id),
+        OutboxCommand::Drop { id, .. } => ("drop", id),
+    };
+    let which = id.map_or_else(|| "--all".to_owned(), |id| id.to_string());
+    event(AuditAction::Command, format!("outbox {verb} {which}"))
 }
 
 /// Runs `work` as the operating system's user, and records it in the form `extent`.

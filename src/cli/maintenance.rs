@@ -1,17 +1,19 @@
 //! `wirephoto check`, `backup` and `restore`.
 
 use std::{
-    io::{self, IsTerminal},
     path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
 use clap::{Args, Subcommand};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
-use super::{CommandFailure, CommonArgs, audit_record, print_error, print_line, report_opened};
+use super::progress::progress_bar;
+use super::{
+    CommandFailure, CommonArgs, audit_record, print_error, print_json, print_line, report_opened,
+};
 use crate::app::backup::{self, BackupRequest, CopyEvent, CopyLocation, CopyTally, RestoreReport};
 use crate::app::check::{
     self, ArchiveProblem, CheckDepth, CheckReport, CheckRequest, InterruptedCheck, OriginalsTally,
@@ -20,7 +22,7 @@ use crate::app::check::{
 use crate::app::verify::{VerifyReport, VerifyRequest, verify};
 use crate::app::{OpenArchive, forget_standard_progress};
 use crate::runtime::clock;
-use crate::runtime::config::{self, Config, OriginalsLocation, SettingValue};
+use crate::runtime::config::{Config, OriginalsLocation, SettingValue};
 
 /// Added to a summary when some item rows are damaged.
 const NOT_ALL_READ: &str =
@@ -32,13 +34,12 @@ fn print(problem: &ArchiveProblem, json: bool) {
         // Replaced photographs leave many orphans; the summary counts them.
         if json {
             let hash = hash.to_string();
-            let line = json!({ "orphan": hash, "bytes": bytes, "removed": is_pruned });
-            print_line(&line.to_string());
+            print_json(&json!({ "orphan": hash, "bytes": bytes, "removed": is_pruned }));
         }
     } else if json && problem.is_warning() {
-        print_line(&json!({ "warning": problem.to_string() }).to_string());
+        print_json(&json!({ "warning": problem.to_string() }));
     } else if json {
-        print_line(&json!({ "problem": problem.word(), "text": problem.to_string() }).to_string());
+        print_json(&json!({ "problem": problem.word(), "text": problem.to_string() }));
     } else if problem.remains() {
         print_error(&problem.to_string());
     } else {
@@ -128,7 +129,7 @@ pub(super) fn check(config: &Config, args: CheckArgs, json: bool) -> Result<(), 
         audit_record::add_detail(format!("{} orphans removed", report.pruned.count));
     }
     if json {
-        print_line(&check_json(&report).to_string());
+        print_json(&check_json(&report));
     } else {
         print_line(&check_text(&report, request.depth));
     }
@@ -311,7 +312,7 @@ pub(super) enum BackupCommand {
 
 pub(super) fn backup_command(command: BackupCommand) -> Result<(), CommandFailure> {
     let BackupCommand::Verify { common, read, bucket, originals, json, target } = command;
-    let (config, _) = config::load(&common.sources(&[]))?;
+    let config = common.config()?;
     let location = bucket.or(originals.map(OriginalsLocation::Folder));
     if location.is_none() && target.is_none() {
         let message =
@@ -322,9 +323,8 @@ pub(super) fn backup_command(command: BackupCommand) -> Result<(), CommandFailur
     let verified = verify(&config, request, &|problem| print(problem, json))?;
     let VerifyReport { place: location, originals, read, problems, unnamed } = verified;
     if json {
-        let line = json!({ "place": location, "originals": originals, "read": read,
-            "problems": problems, "unnamed": unnamed });
-        print_line(&line.to_string());
+        print_json(&json!({ "place": location, "originals": originals, "read": read,
+            "problems": problems, "unnamed": unnamed }));
     } else {
         let verdict = if problems == 0 { "matches" } else { "does not match" };
         let mut text = format!(
@@ -367,9 +367,8 @@ fn report_copied(
 ) -> Result<(), CommandFailure> {
     let CopyTally { copied, copied_bytes, present, pruned: _ } = tally;
     if json {
-        let line = json!({ "place": location.print(), "copied": copied, "copiedBytes": copied_bytes,
-            "there": present, "lost": lost });
-        print_line(&line.to_string());
+        print_json(&json!({ "place": location.print(), "copied": copied,
+            "copiedBytes": copied_bytes, "there": present, "lost": lost }));
     } else {
         let mut text =
             format!("{}: {copied} originals copied, {present} already there", location.print());
@@ -423,7 +422,7 @@ pub(super) fn backup(
         line["copiedBytes"] = copied_bytes.into();
         line["there"] = present.into();
         line["pruned"] = pruned.into();
-        print_line(&line.to_string());
+        print_json(&line);
     } else {
         let mut text = format!(
             "{}: {} items, {} originals ({copied} copied, {present} already there), schema {}",
@@ -480,10 +479,9 @@ pub(super) fn restore(
     let problems = report.remaining.saturating_sub(underived);
     let originals = report.originals;
     if json {
-        let line = json!({ "originals": originals, "copied": tally.copied,
+        print_json(&json!({ "originals": originals, "copied": tally.copied,
             "there": tally.present, "lost": lost, "problems": problems, "underived": underived,
-            "allItemsRead": report.is_complete });
-        print_line(&line.to_string());
+            "allItemsRead": report.is_complete }));
     } else {
         let mut text = format!(
             "{}: {originals} originals restored and checked, {problems} problems",
@@ -539,12 +537,8 @@ struct CopyProgressBar {
 
 impl CopyProgressBar {
     fn new(json: bool) -> Self {
-        if json || !io::stderr().is_terminal() {
-            return Self { shown: ProgressBar::hidden() };
-        }
-        let style = ProgressStyle::with_template("{msg:9} {bar:40} {pos}/{len}, {eta} left");
-        let bar = ProgressBar::new(0);
-        Self { shown: style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style)) }
+        let template = "{msg:9} {bar:40} {pos}/{len}, {eta} left";
+        Self { shown: progress_bar(Some(0), template, json) }
     }
 
     fn update(&self, event: CopyEvent<'_>) {
