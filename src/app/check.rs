@@ -11,10 +11,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::Path,
-    sync::{
-        atomic::{AtomicUsize, Ordering},
-        mpsc,
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -29,7 +26,7 @@ use super::warnings;
 use crate::archive::ingest::{OriginalsState, UnreferencedOriginals, remove_unreferenced};
 use crate::media;
 use crate::media::original::{OriginalFault, serially};
-use crate::runtime::clock::Stopwatch;
+use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, Result};
 use crate::storage::blobs::DerivedKind;
@@ -40,6 +37,8 @@ use model::{ContentHash, ItemKey};
 
 /// How long an unreferenced original may belong to an ingest in progress.
 const ORPHAN_GRACE_PERIOD: Duration = Duration::from_secs(5);
+/// Interval at which a young unreferenced original is looked at again.
+const ORPHAN_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Age from which an unreferenced original counts as an orphan.
 const ORPHAN_AGE_MIN: Duration = Duration::from_secs(60);
 
@@ -384,7 +383,6 @@ fn still_orphans(
 ) -> Result<Vec<ContentHash>> {
     let mut commits = archive.db.commit_watcher()?;
     let stopwatch = Stopwatch::start();
-    let (_sender, never) = mpsc::channel::<()>();
     while !orphans.is_empty() {
         // Listing all originals is expensive, so it is repeated only after a commit. The first call always
         // reports a commit, which covers the time since the inspection.
@@ -401,10 +399,7 @@ fn still_orphans(
         if !has_young || stopwatch.elapsed() >= ORPHAN_GRACE_PERIOD {
             break;
         }
-        // Nothing is ever sent, so this only waits.
-        if never.recv_timeout(Duration::from_millis(200)).is_ok() {
-            break;
-        }
+        clock::pause(ORPHAN_POLL_INTERVAL);
     }
     Ok(orphans)
 }
@@ -448,7 +443,6 @@ mod tests {
     };
 
     use super::*;
-    use crate::runtime::clock;
     use crate::runtime::config::{self, SettingSources};
 
     #[test]

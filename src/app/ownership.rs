@@ -4,12 +4,12 @@
 //! ingest photographs that other nodes do not find, so it does not start. A new store, or a store that other
 //! tools copied, has no id; the first process that finds the database's originals in it writes the id.
 
-use std::{sync::mpsc, time::Duration};
+use std::time::Duration;
 
 use uuid::Uuid;
 
 use super::OpenArchive;
-use crate::runtime::clock::Stopwatch;
+use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::config::{Config, SettingValue};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit::{self, AuditAction};
@@ -289,7 +289,6 @@ fn is_marked_by_another(
 
 /// Waits until a different process marks the store with the archive `id`; returns whether it did in time.
 fn wait_for_mark(store: &BlobStore, id: &str) -> std::result::Result<bool, StoreError> {
-    let (_open, never) = mpsc::channel::<()>();
     let since = Stopwatch::start();
     loop {
         if store.mark()?.is_some_and(|mark| mark.id == id) {
@@ -298,10 +297,7 @@ fn wait_for_mark(store: &BlobStore, id: &str) -> std::result::Result<bool, Store
         if since.elapsed() >= MARK_MAX {
             return Ok(false);
         }
-        // Nothing is ever sent, so this only waits.
-        match never.recv_timeout(MARK_POLL_INTERVAL) {
-            Ok(()) | Err(_) => {}
-        }
+        clock::pause(MARK_POLL_INTERVAL);
     }
 }
 
@@ -447,13 +443,9 @@ pub(super) fn retry_ownership_check(db: Db, store: BlobStore, names: ArchiveName
 /// for a failure.
 fn check_until_ours(db: &Db, store: &BlobStore, names: &ArchiveNames) {
     let store_name = &names.store;
-    let (_open, never) = mpsc::channel::<()>();
     let mut last_reason = None;
     loop {
-        // Nothing is ever sent, so this only waits.
-        match never.recv_timeout(OWNERSHIP_RETRY_INTERVAL) {
-            Ok(()) | Err(_) => {}
-        }
+        clock::pause(OWNERSHIP_RETRY_INTERVAL);
         let why = match determine_ownership(db, store, names, OwnershipUse::Serve) {
             Ok(StoreOwnership::Ours) => return,
             Ok(StoreOwnership::Unknown(why)) => why,
