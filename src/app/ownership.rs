@@ -341,76 +341,62 @@ impl ArchiveNames {
     fn store_moved(&self, claim: &StoreClaim) -> Error {
         let Self { database, store } = self;
         let claim = &claim.name;
-        Error::new(
-            ErrorKind::Conflict,
-            format!(
-                "the originals of the database {database} are in {claim} now, but store.originals \
-                 is {store}; if this store replaces the other one, run `wirephoto store adopt`"
-            ),
-        )
+        conflict(format!(
+            "the originals of the database {database} are in {claim} now, but store.originals \
+             is {store}; if this store replaces the other one, run `wirephoto store adopt`"
+        ))
     }
 
     fn not_in_use_yet(&self, claim: &StoreClaim) -> Error {
         let Self { database, store } = self;
         let claim = &claim.name;
-        Error::new(
-            ErrorKind::Conflict,
-            format!(
-                "{store} is a copy that does not replace the store of the database {database}, \
-                 {claim}, yet: start the service with these settings, or run `wirephoto store \
-                 adopt`, before originals are stored in it or removed from it"
-            ),
-        )
+        conflict(format!(
+            "{store} is a copy that does not replace the store of the database {database}, \
+             {claim}, yet: start the service with these settings, or run `wirephoto store \
+             adopt`, before originals are stored in it or removed from it"
+        ))
     }
 
     fn foreign_store(&self, found: &str, id: &str) -> Error {
         let Self { database, store } = self;
-        Error::new(
-            ErrorKind::Conflict,
-            format!(
-                "the store of originals {store} belongs to another archive ({found}) than the \
-                 database {database} ({id}): check store.originals and database.url; if this \
-                 store replaces the other one, run `wirephoto store adopt`"
-            ),
-        )
+        conflict(format!(
+            "the store of originals {store} belongs to another archive ({found}) than the \
+             database {database} ({id}): check store.originals and database.url; if this \
+             store replaces the other one, run `wirephoto store adopt`"
+        ))
     }
 
     fn originals_missing(&self, present: usize, sampled: usize) -> Error {
         let Self { database, store } = self;
-        Error::new(
-            ErrorKind::Conflict,
-            format!(
-                "the store of originals {store} has {present} of {sampled} originals of the \
-                 database {database} that were checked, and no id of an archive: check store.originals (is \
-                 a disk not mounted?); if they are lost, `wirephoto store adopt --force` assigns \
-                 this store nevertheless"
-            ),
-        )
+        conflict(format!(
+            "the store of originals {store} has {present} of {sampled} originals of the \
+             database {database} that were checked, and no id of an archive: check \
+             store.originals (is a disk not mounted?); if they are lost, `wirephoto store adopt \
+             --force` assigns this store nevertheless"
+        ))
     }
 
     fn unidentified_store(&self) -> Error {
         let Self { database, store } = self;
-        Error::new(
-            ErrorKind::Conflict,
-            format!(
-                "the store of originals {store} has originals but no id of an archive, and the \
-                 database {database} has no items: check store.originals and database.url; if \
-                 they belong together, run `wirephoto store adopt`"
-            ),
-        )
+        conflict(format!(
+            "the store of originals {store} has originals but no id of an archive, and the \
+             database {database} has no items: check store.originals and database.url; if \
+             they belong together, run `wirephoto store adopt`"
+        ))
     }
 
     fn second_store(&self) -> Error {
         let Self { database, store } = self;
-        Error::new(
-            ErrorKind::Conflict,
-            format!(
-                "the database {database} has another store of originals than {store}, which has \
-                 no id of an archive: check store.originals, which has to be the same on all \
-                 nodes; if this store replaces the other one, run `wirephoto store adopt`"
-            ),
-        )
+        conflict(format!(
+            "the database {database} has another store of originals than {store}, which has \
+             no id of an archive: check store.originals, which has to be the same on all \
+             nodes; if this store replaces the other one, run `wirephoto store adopt`"
+        ))
     }
+}
+
+fn conflict(message: String) -> Error {
+    Error::new(ErrorKind::Conflict, message)
 }
 
 /// Counts the originals of the oldest and newest items that are in the store. Returns the count and the size
@@ -519,7 +505,7 @@ fn mostly_missing(store: &str, missing: usize, named: usize, claim: Option<&str>
         "{store} lacks {missing} of {named} originals{claim}: check store.originals; if they are \
          lost, `wirephoto store adopt --force` assigns this store nevertheless"
     );
-    Error::new(ErrorKind::Conflict, message)
+    conflict(message)
 }
 
 /// Fails if the target store of a copy belongs to an archive other than `id`.
@@ -530,7 +516,7 @@ pub(super) fn refuse_foreign(store: &BlobStore, id: &str) -> Result<()> {
                 "{} belongs to another archive ({found}) than the one to be copied ({id})",
                 store.name()
             );
-            Err(Error::new(ErrorKind::Conflict, message))
+            Err(conflict(message))
         }
         Some(_) | None => Ok(()),
     }
