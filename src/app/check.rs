@@ -15,9 +15,12 @@ use std::{
     time::Duration,
 };
 
+use serde::Serialize;
+
 use super::OpenArchive;
 use super::demo::demo_warning;
 use super::parallel::for_each_parallel;
+use super::problem::file_of_original;
 pub use super::problem::{ArchiveProblem, FileOfItem, Repair};
 use super::progress::CheckProgress;
 pub use super::progress::InterruptedCheck;
@@ -32,8 +35,7 @@ use crate::runtime::error::{Error, Result};
 use crate::storage::blobs::DerivedKind;
 use crate::storage::database::{DatabaseFlaw, DatabaseInspection, NamedOriginal};
 use crate::storage::search::{check_index, replace_index};
-use model::item::Asset;
-use model::{ContentHash, ItemKey};
+use model::ContentHash;
 
 /// How long an unreferenced original may belong to an ingest in progress.
 const ORPHAN_GRACE_PERIOD: Duration = Duration::from_secs(5);
@@ -75,31 +77,36 @@ impl CheckRequest {
 }
 
 /// The summary of a check, in addition to the reported problems.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct CheckReport {
     /// Number of originals that items refer to.
     pub originals: usize,
     /// Number of originals that were read.
     pub read: usize,
-    /// The results of the interrupted check that this one continued.
-    pub earlier: Option<InterruptedCheck>,
     /// Number of problems that remain, including the problems that the interrupted check found.
+    #[serde(rename = "problems")]
     pub remaining: usize,
     /// Number of removed derived files whose originals are gone.
     pub removed: usize,
     /// The orphans that remain.
     pub orphans: OriginalsTally,
     /// The orphans that were removed.
+    #[serde(rename = "prunedOrphans")]
     pub pruned: OriginalsTally,
     /// True if all items were read. If false, some originals may not have been checked, and no orphans are
     /// reported.
+    #[serde(rename = "allItemsRead")]
     pub is_complete: bool,
+    /// The results of the interrupted check that this one continued.
+    #[serde(rename = "resumed", skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<InterruptedCheck>,
     /// The progress of the standard renditions; `None` if no job makes them.
+    #[serde(rename = "standardRenditions", skip_serializing_if = "Option::is_none")]
     pub standard: Option<StandardReport>,
 }
 
 /// The number and the total length of originals.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OriginalsTally {
     pub count: usize,
     pub bytes: u64,
@@ -294,15 +301,7 @@ impl ArchiveCheck<'_> {
     /// Returns the name of the item's file that refers to an original at present.
     pub(super) fn file_of(&self, named: NamedOriginal) -> FileOfItem {
         let found = self.archive.db.read_blocking(move |tx| tx.files_of_version(named.doc));
-        let found = match found {
-            Ok(found) => found,
-            Err(cause) => return format!("an item that cannot be read ({cause})"),
-        };
-        let name = found.and_then(|(key, assets)| {
-            let asset = assets.iter().find(|asset| asset.blob() == named.hash)?;
-            Some(file_of(&key, asset))
-        });
-        name.unwrap_or_else(|| "an item that was replaced meanwhile".to_owned())
+        file_of_original(found, named.hash)
     }
 
     /// Checks files outside the database: cached renditions and leftovers of interrupted writes.
@@ -402,12 +401,6 @@ fn still_orphans(
         clock::pause(ORPHAN_POLL_INTERVAL);
     }
     Ok(orphans)
-}
-
-/// Returns the name of an item's file: `image/abc NormalHires.jpg`.
-pub(super) fn file_of(key: &ItemKey, asset: &Asset) -> FileOfItem {
-    let association = asset.association.as_ref().map(|key| format!("{key}_")).unwrap_or_default();
-    format!("{key} {association}{}{}", asset.name(), asset.extension().as_str())
 }
 
 /// Repairs the derived files of an original that have the given faults, and checks them afterwards.

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::check::file_of;
+use super::problem::file_of;
 use crate::cluster::membership::{ClusterLease, ClusterNode};
 use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::failure_log::FailureLog;

@@ -7,11 +7,12 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use serde::Serialize;
 
 use super::backup::{CopyLocation, database_copy_hash, read_manifest, store_failed};
-use super::check::{ArchiveProblem, file_of};
 use super::connect;
 use super::parallel::for_each_parallel;
+use super::problem::{ArchiveProblem, file_of_original};
 use super::quick_check::StoreComparison;
 use crate::runtime::config::{Config, OriginalsLocation};
 use crate::runtime::error::{Error, ErrorKind, Result};
@@ -32,7 +33,7 @@ pub struct VerifyRequest<'a> {
 }
 
 /// The result of a verification.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct VerifyReport {
     /// The location of the originals.
     pub place: String,
@@ -65,12 +66,7 @@ impl VerifiedDatabase {
     }
 
     fn file_of(&self, named: NamedOriginal) -> String {
-        let found = self.read(move |tx| tx.files_of_version(named.doc));
-        let name = found.ok().flatten().and_then(|(key, assets)| {
-            let asset = assets.iter().find(|asset| asset.blob() == named.hash)?;
-            Some(file_of(&key, asset))
-        });
-        name.unwrap_or_else(|| "an item that was replaced meanwhile".to_owned())
+        file_of_original(self.read(move |tx| tx.files_of_version(named.doc)), named.hash)
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::progress::progress_bar;
 use super::{
@@ -129,32 +129,11 @@ pub(super) fn check(config: &Config, args: CheckArgs, json: bool) -> Result<(), 
         audit_record::add_detail(format!("{} orphans removed", report.pruned.count));
     }
     if json {
-        print_json(&check_json(&report));
+        print_json(&json!(report));
     } else {
         print_line(&check_text(&report, request.depth));
     }
     if report.remaining > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
-}
-
-/// Returns the summary of a check as JSON.
-fn check_json(report: &CheckReport) -> Value {
-    let CheckReport { originals, read, remaining, removed, orphans, pruned, is_complete, .. } =
-        report;
-    let mut line = json!({ "originals": originals, "read": read, "problems": remaining,
-        "removed": removed, "orphans": tally_json(orphans),
-        "prunedOrphans": tally_json(pruned),
-        "allItemsRead": is_complete });
-    if let Some(InterruptedCheck { originals, problems, began }) = report.earlier {
-        line["resumed"] = json!({ "originals": originals, "problems": problems, "began": began });
-    }
-    if let Some(StandardReport { made, failed, to_go }) = report.standard {
-        line["standardRenditions"] = json!({ "made": made, "failed": failed, "toGo": to_go });
-    }
-    line
-}
-
-fn tally_json(tally: &OriginalsTally) -> Value {
-    json!({ "count": tally.count, "bytes": tally.bytes })
 }
 
 /// Returns the summary of a check as text.
@@ -321,14 +300,14 @@ pub(super) fn backup_command(command: BackupCommand) -> Result<(), CommandFailur
     }
     let request = VerifyRequest { backup: target.as_deref(), place: location.as_ref(), read };
     let verified = verify(&config, request, &|problem| print(problem, json))?;
-    let VerifyReport { place: location, originals, read, problems, unnamed } = verified;
+    let problems = verified.problems;
     if json {
-        print_json(&json!({ "place": location, "originals": originals, "read": read,
-            "problems": problems, "unnamed": unnamed }));
+        print_json(&json!(verified));
     } else {
+        let VerifyReport { place, originals, read, unnamed, .. } = verified;
         let verdict = if problems == 0 { "matches" } else { "does not match" };
         let mut text = format!(
-            "{location} {verdict}: {originals} originals expected, {problems} problems, {read} \
+            "{place} {verdict}: {originals} originals expected, {problems} problems, {read} \
              originals read"
         );
         if unnamed > 0 {
