@@ -9,7 +9,7 @@ use std::{
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use super::backup::{CopyLocation, database_copy_hash, read_manifest, store_failed};
+use super::backup::{CopyLocation, open_copy, require_archive, store_failed};
 use super::connect;
 use super::parallel::for_each_parallel;
 use super::problem::{ArchiveProblem, file_of_original};
@@ -17,9 +17,7 @@ use super::quick_check::StoreComparison;
 use crate::runtime::config::{Config, OriginalsLocation};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::blobs::StoreError;
-use crate::storage::database::{
-    DATABASE_FILE_NAME, DatabaseSnapshot, Db, DbError, NamedOriginal, ReadTx,
-};
+use crate::storage::database::{DatabaseSnapshot, Db, DbError, NamedOriginal, ReadTx};
 
 /// The parameters of a verification.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +79,10 @@ pub fn verify(
     on_problem: &(dyn Fn(&ArchiveProblem) + Sync),
 ) -> Result<VerifyReport> {
     let (source, recorded) = match request.backup {
-        Some(dir) => of_backup(dir)?,
+        Some(dir) => {
+            let (copy, recorded) = open_copy(dir)?;
+            (VerifiedDatabase::Copy(Box::new(Mutex::new(copy))), recorded)
+        }
         None => (VerifiedDatabase::Served(database(config)?), None),
     };
     let location = match (request.place, &recorded, request.backup) {
@@ -141,28 +142,12 @@ pub fn verify(
     })
 }
 
-/// Opens the database of a backup, and returns the location of its originals if they are not in its folder.
-fn of_backup(dir: &Path) -> Result<(VerifiedDatabase, Option<OriginalsLocation>)> {
-    let manifest = read_manifest(dir)?;
-    let copied = dir.join(&manifest.database);
-    if database_copy_hash(&copied)? != manifest.database_sum {
-        let message = format!("{} is damaged: its checksum differs", copied.display());
-        return Err(Error::new(ErrorKind::Conflict, message));
-    }
-    let snapshot = DatabaseSnapshot::open(&copied)?;
-    Ok((VerifiedDatabase::Copy(Box::new(Mutex::new(snapshot))), manifest.place()?))
-}
-
 /// Opens the database of the settings.
 fn database(config: &Config) -> Result<Db> {
     if !config.database.url.0.is_empty() {
         return connect(config, true);
     }
     let dir = config.data.dir.as_path();
-    if !dir.join(DATABASE_FILE_NAME).is_file() {
-        let message =
-            format!("{} holds no archive: there is no {DATABASE_FILE_NAME}", dir.display());
-        return Err(Error::new(ErrorKind::NotFound, message));
-    }
+    require_archive(dir)?;
     Ok(Db::open_to_read(dir)?)
 }

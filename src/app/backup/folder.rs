@@ -19,11 +19,27 @@ pub(super) fn failed(path: &Path, cause: &dyn std::fmt::Display) -> Error {
     Error::new(ErrorKind::Unavailable, format!("{}: {cause}", path.display()))
 }
 
+/// Creates a folder and its missing parents; only the owner has access.
+pub(super) fn create_private(dir: &Path) -> Result<()> {
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    created.map_err(|cause| failed(dir, &cause))
+}
+
+/// Creates the file `path`, which must not exist, and writes it; only the owner has access.
+pub(super) fn create_file<T>(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<T>,
+) -> io::Result<T> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let written = write(&mut file)?;
+    file.sync_all()?;
+    Ok(written)
+}
+
 /// Creates the folder, or checks that it is a backup of this product. Locks it for this process, removes
 /// leftovers of interrupted backups, and creates a subfolder for originals if `has_originals`.
 pub(super) fn prepare(target: &Path, has_originals: bool) -> Result<File> {
-    let created = DirBuilder::new().recursive(true).mode(0o700).create(target);
-    created.map_err(|cause| failed(target, &cause))?;
+    create_private(target)?;
     let lock = target.join(LOCK);
     if !lock.exists() {
         let mut entries = fs::read_dir(target).map_err(|cause| failed(target, &cause))?;
@@ -50,8 +66,7 @@ pub(super) fn prepare(target: &Path, has_originals: bool) -> Result<File> {
         return Ok(lock_file);
     }
     let originals = target.join("originals");
-    let created = DirBuilder::new().recursive(true).mode(0o700).create(&originals);
-    created.map_err(|cause| failed(target, &cause))?;
+    create_private(&originals)?;
     BlobStore::open(&originals).and_then(|store| store.sweep()).map_err(store_failed)?;
     Ok(lock_file)
 }
@@ -81,14 +96,15 @@ pub(super) fn flush(dir: &Path) -> Result<()> {
     flushed.map_err(|cause| failed(dir, &cause))
 }
 
-/// The SHA-256 of a copy of the database.
-pub(in crate::app) fn database_copy_hash(path: &Path) -> Result<ContentHash> {
-    hash_file(path).map_err(|cause| failed(path, &cause))
+/// Returns the SHA-256 of a copy of the database.
+pub(super) fn database_copy_hash(path: &Path) -> Result<ContentHash> {
+    copy_and_hash(path, &mut io::sink()).map_err(|cause| failed(path, &cause))
 }
 
-/// The SHA-256 of a file.
-fn hash_file(path: &Path) -> io::Result<ContentHash> {
-    copy_and_hash(path, &mut io::sink())
+/// Returns an error about a copy of the database that does not have the checksum of the manifest.
+pub(super) fn damaged_copy(path: &Path) -> Error {
+    let message = format!("{} is damaged: its checksum differs", path.display());
+    Error::new(ErrorKind::Conflict, message)
 }
 
 /// Copies a file and returns the SHA-256 of its bytes.

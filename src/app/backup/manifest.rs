@@ -61,7 +61,7 @@ pub struct BackupManifest {
 
 impl BackupManifest {
     /// Returns the bucket with the originals, or `None` if the folder has them.
-    pub(in crate::app) fn place(&self) -> Result<Option<OriginalsLocation>> {
+    pub(super) fn place(&self) -> Result<Option<OriginalsLocation>> {
         let parsed = self.bucket.as_deref().map(OriginalsLocation::parse).transpose();
         parsed.map_err(|why| Error::new(ErrorKind::Conflict, format!("{MANIFEST}: bucket: {why}")))
     }
@@ -78,7 +78,7 @@ fn refuse<T>(why: String) -> Result<T> {
 /// Reads the manifest of a backup.
 ///
 /// Fails if there is no manifest, as after an interrupted backup, or if a later version wrote it.
-pub(in crate::app) fn read_manifest(source: &Path) -> Result<BackupManifest> {
+pub(super) fn read_manifest(source: &Path) -> Result<BackupManifest> {
     let path = source.join(MANIFEST);
     let metadata = match fs::metadata(&path) {
         Ok(metadata) => metadata,

@@ -20,20 +20,13 @@ mod manifest;
 mod originals;
 mod restore;
 
-use std::{
-    fs::{self, OpenOptions},
-    io::Write,
-    os::unix::fs::OpenOptionsExt,
-    path::Path,
-};
+use std::{fs, io::Write, path::Path};
 
 use jiff::Timestamp;
 
 pub use copying::{CopyEvent, CopyTally, Hear};
 pub(super) use copying::{CopyParameters, copy_named_originals, store_failed};
-pub(super) use folder::database_copy_hash;
 pub use location::CopyLocation;
-pub(super) use manifest::read_manifest;
 pub use originals::{copy_originals, restore_originals};
 pub use restore::{RestoreReport, restore};
 
@@ -47,8 +40,8 @@ use crate::storage::blobs::{BlobStore, StartPolicy};
 use crate::storage::database::{
     DATABASE_FILE_NAME, DatabaseFlaw, DatabaseSnapshot, Db, DirectoryLock, NamedOriginal,
 };
-use folder::{entry_names, failed, flush, prepare};
-use manifest::{BackupManifest, FORM, FORM_BUCKET, MANIFEST};
+use folder::{create_file, damaged_copy, database_copy_hash, entry_names, failed, flush, prepare};
+use manifest::{BackupManifest, FORM, FORM_BUCKET, MANIFEST, read_manifest};
 
 /// The parameters of a backup.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +77,26 @@ fn require_file_database(config: &Config) -> Result<()> {
     Err(Error::new(ErrorKind::Unsupported, message))
 }
 
+/// Fails if the data directory holds no archive in SQLite.
+pub(super) fn require_archive(dir: &Path) -> Result<()> {
+    if dir.join(DATABASE_FILE_NAME).is_file() {
+        return Ok(());
+    }
+    let message = format!("{} holds no archive: there is no {DATABASE_FILE_NAME}", dir.display());
+    Err(Error::new(ErrorKind::NotFound, message))
+}
+
+/// Opens the copy of the database in the backup `dir`, verified against its checksum. Also returns the location of
+/// the originals if they are not in the folder.
+pub(super) fn open_copy(dir: &Path) -> Result<(DatabaseSnapshot, Option<OriginalsLocation>)> {
+    let manifest = read_manifest(dir)?;
+    let copied = dir.join(&manifest.database);
+    if database_copy_hash(&copied)? != manifest.database_sum {
+        return Err(damaged_copy(&copied));
+    }
+    Ok((DatabaseSnapshot::open(&copied)?, manifest.place()?))
+}
+
 /// Backs up the data directory, while other processes continue to read and write it.
 ///
 /// Terminates even under constant writes, because it copies the state at its start. An earlier backup in the
@@ -99,11 +112,7 @@ pub fn backup(
     require_file_database(config)?;
     let dir = config.data.dir.as_path();
     let target = request.target;
-    if !dir.join(DATABASE_FILE_NAME).is_file() {
-        let message =
-            format!("{} holds no archive: there is no {DATABASE_FILE_NAME}", dir.display());
-        return Err(Error::new(ErrorKind::NotFound, message));
-    }
+    require_archive(dir)?;
     // The lock prevents a restore or an upgrade during the copy of the database. The originals are
     // copied without the lock: that may last hours, and an upgrade should not have to wait for it.
     let shared = DirectoryLock::shared(dir)?;
@@ -206,14 +215,7 @@ fn check_pages(snapshot: &DatabaseSnapshot, source: &Path) -> Result<()> {
 fn write_manifest(target: &Path, part: &Path, manifest: &BackupManifest) -> Result<()> {
     let text = serde_json::to_string_pretty(manifest).map_err(Error::internal)?;
     let manifest_part = target.join(format!("{MANIFEST}.part"));
-    let written =
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&manifest_part).and_then(
-            |mut file| {
-                file.write_all(text.as_bytes())?;
-                file.write_all(b"\n")?;
-                file.sync_all()
-            },
-        );
+    let written = create_file(&manifest_part, |file| writeln!(file, "{text}"));
     written.map_err(|cause| failed(&manifest_part, &cause))?;
     // The following steps need no disk space.
     fs::rename(part, target.join(&manifest.database)).map_err(|cause| failed(target, &cause))?;

@@ -1,15 +1,16 @@
 //! Restores a backup.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-    path::{Path, PathBuf},
+    fs::{self, File},
+    path::Path,
 };
 
 use super::copying::{
     CopyEvent, CopyParameters, CopyTally, Hear, copy_named_originals, store_failed,
 };
-use super::folder::{LOCK, busy, copy_and_hash, failed, flush};
+use super::folder::{
+    LOCK, busy, copy_and_hash, create_file, create_private, damaged_copy, failed, flush,
+};
 use super::location::CopyLocation;
 use super::manifest::{BackupManifest, read_manifest};
 use super::{check_pages, require_file_database};
@@ -62,8 +63,7 @@ pub fn restore(
     require_empty(dir)?;
     // Read first, so that a missing or wrong key is found before anything is written.
     let key = key_to_restore(config, source, &manifest.key())?;
-    let created = DirBuilder::new().recursive(true).mode(0o700).create(dir);
-    created.map_err(|cause| failed(dir, &cause))?;
+    create_private(dir)?;
     let exclusive_lock = DirectoryLock::exclusive(dir)?;
     // Another process may have started a restore there before this one acquired the lock.
     require_empty(dir)?;
@@ -118,21 +118,13 @@ fn require_empty(dir: &Path) -> Result<()> {
 fn copy_database(copied: &Path, part: &Path, manifest: &BackupManifest) -> Result<()> {
     // An earlier attempt may have left this file.
     drop(fs::remove_file(part));
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(part)
-        .map_err(|cause| failed(part, &cause))?;
-    let found = copy_and_hash(copied, &mut file).map_err(|cause| {
-        let path: PathBuf = if copied.is_file() { part.into() } else { copied.into() };
-        failed(&path, &cause)
+    let found = create_file(part, |file| copy_and_hash(copied, file)).map_err(|cause| {
+        let path = if copied.is_file() { part } else { copied };
+        failed(path, &cause)
     })?;
-    file.sync_all().map_err(|cause| failed(part, &cause))?;
     if found == manifest.database_sum {
         return Ok(());
     }
     drop(fs::remove_file(part));
-    let message = format!("{} is damaged: its checksum differs", copied.display());
-    Err(Error::new(ErrorKind::Conflict, message))
+    Err(damaged_copy(copied))
 }
