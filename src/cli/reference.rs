@@ -74,13 +74,11 @@ fn metrics() -> String {
          Labels are named in the meaning: *by route* is the label `route`.\n\n\
          | Metric | Type | Meaning |\n| --- | --- | --- |\n",
     );
-    for metric in telemetry::descriptions() {
-        page.push_str(&format!(
-            "| `{}` | {} | {} |\n",
-            metric.name,
-            metric.kind,
-            cell(&metric.help)
-        ));
+    let mut metrics = telemetry::METRICS.to_vec();
+    metrics.sort_unstable_by_key(|metric| metric.name);
+    for metric in metrics {
+        let kind: &str = metric.kind.into();
+        page.push_str(&format!("| `{}` | {kind} | {} |\n", metric.name, cell(metric.help)));
     }
     page
 }
