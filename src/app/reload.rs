@@ -44,25 +44,19 @@ impl SettingsReload {
     /// An invalid part changes nothing: if one setting is invalid, no setting is applied, and an invalid
     /// certificate is not used. Errors are logged.
     pub(super) fn reload(&mut self) -> &'static str {
-        let mut all_succeeded = true;
         // The parts are independent: a bad certificate must not keep the log file from being
         // reopened.
-        if let Err(cause) = self.launch.logs.reopen() {
-            tracing::error!("log file cannot be reopened, the old one stays in use: {cause}");
-            all_succeeded = false;
+        let parts = [
+            ("log file cannot be reopened, the old one stays in use", self.launch.logs.reopen()),
+            ("settings cannot be reloaded, the previous ones stay in force", self.settings()),
+            ("certificate cannot be reloaded, the previous one stays in use", self.certificate()),
+        ];
+        for (what, outcome) in &parts {
+            if let Err(cause) = outcome {
+                tracing::error!("{what}: {cause}");
+            }
         }
-        if let Err(cause) = self.settings() {
-            tracing::error!(
-                "settings cannot be reloaded, the previous ones stay in force: {cause}"
-            );
-            all_succeeded = false;
-        }
-        if let Err(cause) = self.certificate() {
-            tracing::error!(
-                "certificate cannot be reloaded, the previous one stays in use: {cause}"
-            );
-            all_succeeded = false;
-        }
+        let all_succeeded = parts.iter().all(|(_, outcome)| outcome.is_ok());
         let outcome = if all_succeeded { "done" } else { "failed" };
         metrics::counter!(telemetry::RELOADS, "outcome" => outcome).increment(1);
         if all_succeeded {

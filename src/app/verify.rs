@@ -109,14 +109,7 @@ pub fn verify(
         report(&ArchiveProblem::Database { flaw, repaired: None });
     }
     let found = StoreComparison::new(&named, &stored);
-    for named in found.missing {
-        report(&ArchiveProblem::Missing { of: source.file_of(named), hash: named.hash });
-    }
-    for (named, found) in found.other_length {
-        let NamedOriginal { hash, length: expected, .. } = named;
-        let of = source.file_of(named);
-        report(&ArchiveProblem::Length { of, hash, found, expected });
-    }
+    found.report(|named| source.file_of(named), report);
     let to_read = if request.read { found.present } else { Vec::new() };
     let read = to_read.len();
     for_each_parallel(config.ingest_workers(), to_read.into_iter(), &|named| {

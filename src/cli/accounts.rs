@@ -131,7 +131,7 @@ pub(super) enum UserCommand {
     },
 }
 
-/// An existing user.
+/// The user that a command acts on.
 #[derive(Args, Debug)]
 pub(super) struct UserArgs {
     #[command(flatten)]
@@ -188,7 +188,7 @@ pub(super) enum ClientCommand {
     Secret(ClientArgs),
 }
 
-/// An existing client.
+/// The client that a command acts on.
 #[derive(Args, Debug)]
 pub(super) struct ClientArgs {
     #[command(flatten)]

@@ -40,7 +40,7 @@ pub(super) enum ChannelCommand {
     Remove(ChannelArgs),
 }
 
-/// An existing channel.
+/// The channel that a command acts on.
 #[derive(Args, Debug)]
 pub(super) struct ChannelArgs {
     #[command(flatten)]

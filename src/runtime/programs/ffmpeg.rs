@@ -5,6 +5,7 @@ use std::{ffi::OsString, path::Path};
 use super::{
     ProgramError, ProgramRunner,
     run::{ProgramRun, run},
+    words,
 };
 use crate::runtime::limits::PROGRAM_OUTPUT_BYTES_MAX;
 
@@ -77,11 +78,6 @@ impl ProgramRunner {
             output_bytes_max: PROGRAM_OUTPUT_BYTES_MAX,
         })
     }
-}
-
-/// Splits options that contain no spaces.
-fn words(options: &str) -> impl Iterator<Item = OsString> {
-    options.split_whitespace().map(OsString::from)
 }
 
 /// Builds a `file:` URL, so that ffmpeg does not parse the path as an option or protocol.

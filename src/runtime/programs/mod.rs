@@ -8,6 +8,7 @@ mod ffmpeg;
 mod run;
 
 use std::{
+    ffi::OsString,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -119,27 +120,16 @@ impl ProgramRunner {
 
     /// Runs `task` on the PDF at `file`; a rendered page has `long_px` pixels on its long side. Blocks.
     pub fn pdf(&self, task: PdfTask, file: &Path, long_px: u32) -> Result<Vec<u8>, ProgramError> {
-        let memory = self.limits.memory_bytes.to_string();
-        let seconds = self.limits.pdf_processor.as_secs().to_string();
-        let long = long_px.to_string();
-        let options = [
-            "pdf",
-            task.as_str(),
-            "--memory-bytes",
-            &memory,
-            "--seconds",
-            &seconds,
-            "--long-px",
-            &long,
-        ];
+        let task = task.as_str();
+        let memory = self.limits.memory_bytes;
+        let seconds = self.limits.pdf_processor.as_secs();
+        // The separator, because the path of a file may begin with a dash.
+        let options = format!(
+            "pdf {task} --memory-bytes {memory} --seconds {seconds} --long-px {long_px} --"
+        );
         run(&ProgramRun {
             program: &self.own,
-            // The separator, because the path of a file may begin with a dash.
-            arguments: options
-                .map(Into::into)
-                .into_iter()
-                .chain(["--".into(), file.into()])
-                .collect(),
+            arguments: words(&options).chain([file.into()]).collect(),
             time: self.limits.time,
             output_bytes_max: PROGRAM_OUTPUT_BYTES_MAX,
         })
@@ -151,4 +141,9 @@ impl ProgramRunner {
         let text = self.pdf(PdfTask::Facts, file, 1)?;
         serde_json::from_slice(&text).map_err(|cause| ProgramError::Answer(cause.to_string()))
     }
+}
+
+/// Splits options that contain no spaces.
+fn words(options: &str) -> impl Iterator<Item = OsString> {
+    options.split_whitespace().map(OsString::from)
 }
