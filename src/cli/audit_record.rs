@@ -76,6 +76,16 @@ fn event(action: AuditAction, detail: impl Into<String>) -> AuditExtent {
     AuditExtent::Single(CommandEvent { action, object: None, detail: detail.into() })
 }
 
+/// Records a command by its words alone.
+fn of_command(words: impl Into<String>) -> AuditExtent {
+    event(AuditAction::Command, words)
+}
+
+/// Records a command on a file, folder or bucket.
+fn of_command_on(path: &impl ToString, words: &str) -> AuditExtent {
+    event_about(AuditAction::Command, ObjectKind::Path, path, words)
+}
+
 fn event_about(
     action: AuditAction,
     kind: ObjectKind,
@@ -112,51 +122,45 @@ pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
         CliCommand::Withdraw { .. }
         | CliCommand::Migrate { args: MigrateArgs { undo: false, .. }, .. } => AuditExtent::Own,
         CliCommand::Migrate { args: MigrateArgs { undo: true, .. }, .. } => {
-            event(AuditAction::Command, "migrate --undo")
+            of_command("migrate --undo")
         }
-        CliCommand::Ingest { .. } => event(AuditAction::Command, "ingest"),
-        CliCommand::Purge { all: true, .. } => event(AuditAction::Command, "purge --all"),
+        CliCommand::Ingest { .. } => of_command("ingest"),
+        CliCommand::Purge { all: true, .. } => of_command("purge --all"),
         CliCommand::Purge { all: false, uris, .. } => {
-            event(AuditAction::Command, format!("purge of {} items", uris.len()))
+            of_command(format!("purge of {} items", uris.len()))
         }
-        CliCommand::Import { file, .. } => {
-            event_about(AuditAction::Command, ObjectKind::Path, &file.display(), "import")
+        CliCommand::Import { file, .. } => of_command_on(&file.display(), "import"),
+        CliCommand::Restore { args, .. } => of_command_on(&args.location(), "restore"),
+        CliCommand::Backup { command: Some(BackupCommand::Verify { .. }), .. } => {
+            AuditExtent::Nothing
         }
-        CliCommand::Restore { args, .. } => {
-            event_about(AuditAction::Command, ObjectKind::Path, &args.location(), "restore")
-        }
-        CliCommand::Backup { command: Some(BackupCommand::Verify { .. }), .. } => AuditExtent::Nothing,
         CliCommand::Backup { args, command: None, .. } => {
-            event_about(AuditAction::Command, ObjectKind::Path, &args.location(), "backup")
+            of_command_on(&args.location(), "backup")
         }
         CliCommand::Check { args: CheckArgs { repair, prune_orphans: true, .. }, .. } => {
             let repair = if *repair { " --repair" } else { "" };
-            event(AuditAction::Command, format!("check{repair} --prune-orphans"))
+            of_command(format!("check{repair} --prune-orphans"))
         }
         CliCommand::Check { args: CheckArgs { repair: true, .. }, .. } => {
-            event(AuditAction::Command, "check --repair")
+            of_command("check --repair")
         }
-        CliCommand::Reindex { .. } => event(AuditAction::Command, "reindex"),
+        CliCommand::Reindex { .. } => of_command("reindex"),
         CliCommand::User { command } => of_user(command),
         CliCommand::Client { command } => of_client(command),
         CliCommand::Key { command } => of_key(command),
         CliCommand::Channel { command } => of_channel(command),
         CliCommand::Delivery { command } => match command {
             DeliveryCommand::List { .. } => AuditExtent::Nothing,
-            DeliveryCommand::Retry { id, .. } => {
-                event(AuditAction::Command, format!("delivery retry {id}"))
-            }
+            DeliveryCommand::Retry { id, .. } => of_command(format!("delivery retry {id}")),
         },
         CliCommand::Outbox { command } => of_outbox(command),
         CliCommand::SigningKey { command: SigningKeyCommand::List { .. } } => AuditExtent::Nothing,
         CliCommand::SigningKey { command: SigningKeyCommand::Rotate { .. } } => {
-            event(AuditAction::Command, "signing-key rotate")
+            of_command("signing-key rotate")
         }
-        CliCommand::Demo { command: DemoCommand::Remove { .. } } => {
-            event(AuditAction::Command, "demo remove")
-        }
+        CliCommand::Demo { command: DemoCommand::Remove { .. } } => of_command("demo remove"),
         CliCommand::Secrets { command: SecretsCommand::Rotate { .. } } => {
-            event(AuditAction::Command, "secrets rotate")
+            of_command("secrets rotate")
         }
     }
 }
@@ -234,7 +238,7 @@ fn of_outbox(command: &OutboxCommand) -> AuditExtent {
         OutboxCommand::Drop { id, .. } => ("drop", id),
     };
     let which = id.map_or_else(|| "--all".to_owned(), |id| id.to_string());
-    event(AuditAction::Command, format!("outbox {verb} {which}"))
+    of_command(format!("outbox {verb} {which}"))
 }
 
 /// Runs `work` as the operating system's user, and records it in the form `extent`.
