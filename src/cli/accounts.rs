@@ -51,6 +51,7 @@ pub(super) fn import(config: &Config, file: &Path, json: bool) -> Result<(), Com
 pub(super) struct ArchiveArgs {
     #[command(flatten)]
     common: CommonArgs,
+    /// Prints JSON instead of text.
     #[arg(long)]
     json: bool,
 }
@@ -150,10 +151,13 @@ pub(super) struct NewUserArgs {
     /// Number of the user's organization.
     #[arg(long, value_name = "ID")]
     organization: Option<i64>,
+    /// E-mail address of the user.
     #[arg(long, value_name = "ADDRESS")]
     email: Option<String>,
+    /// First name of the user.
     #[arg(long, value_name = "NAME")]
     first_name: Option<String>,
+    /// Last name of the user.
     #[arg(long, value_name = "NAME")]
     last_name: Option<String>,
     /// A role, such as ROLE_PROVIDER or ROLE_OPERATOR; can be repeated.
@@ -193,6 +197,7 @@ pub(super) enum ClientCommand {
 pub(super) struct ClientArgs {
     #[command(flatten)]
     on: ArchiveArgs,
+    /// The client_id of the client.
     pub(super) id: String,
 }
 
@@ -201,6 +206,7 @@ pub(super) struct ClientArgs {
 pub(super) struct NewClientArgs {
     #[command(flatten)]
     on: ArchiveArgs,
+    /// The client_id of the client.
     pub(super) id: String,
     /// Display name; the client_id by default.
     #[arg(long, value_name = "NAME")]

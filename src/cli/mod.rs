@@ -98,6 +98,7 @@ enum CliCommand {
         /// Prints a JSON object.
         #[arg(long)]
         json: bool,
+        /// The accounts file.
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },

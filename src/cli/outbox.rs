@@ -30,6 +30,7 @@ pub(super) enum OutboxCommand {
         /// Id of the message.
         #[arg(group = "which", value_name = "ID")]
         id: Option<Uuid>,
+        /// Retries all parked messages.
         #[arg(long, group = "which")]
         all: bool,
     },
@@ -41,6 +42,7 @@ pub(super) enum OutboxCommand {
         /// Id of the message, in any state.
         #[arg(group = "which", value_name = "ID")]
         id: Option<Uuid>,
+        /// Removes all parked messages.
         #[arg(long, group = "which")]
         all: bool,
     },
