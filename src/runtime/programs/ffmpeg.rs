@@ -2,12 +2,7 @@
 
 use std::{ffi::OsString, path::Path};
 
-use super::{
-    ProgramError, ProgramRunner,
-    run::{ProgramRun, run},
-    words,
-};
-use crate::runtime::limits::PROGRAM_OUTPUT_BYTES_MAX;
+use super::{ProgramError, ProgramRunner, run::run, words};
 
 /// Threads of ffmpeg that use CPU time concurrently: decoder, encoder, audio.
 const THREADS: u64 = 6;
@@ -67,16 +62,9 @@ impl ProgramRunner {
         // The CPU time of all its threads adds up.
         let seconds = self.limits.time.as_secs() * THREADS;
         let limited = format!("limited --memory-bytes {memory} --seconds {seconds} --");
-        let mut all: Vec<OsString> = words(&limited).collect();
-        all.push(ffmpeg.into());
-        all.extend(words(INPUT_OPTIONS));
-        all.extend(arguments);
-        run(&ProgramRun {
-            program: &self.own,
-            arguments: all,
-            time: self.limits.time,
-            output_bytes_max: PROGRAM_OUTPUT_BYTES_MAX,
-        })
+        let input = words(INPUT_OPTIONS).chain(arguments);
+        let all = words(&limited).chain([ffmpeg.into()]).chain(input);
+        run(&self.own, all, self.limits.time)
     }
 }
 

@@ -16,8 +16,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
 
-use crate::runtime::limits::PROGRAM_OUTPUT_BYTES_MAX;
-use run::{ProgramRun, run};
+use run::run;
 
 /// The reason for which a program produced no result.
 #[derive(Debug, thiserror::Error)]
@@ -127,12 +126,7 @@ impl ProgramRunner {
         let options = format!(
             "pdf {task} --memory-bytes {memory} --seconds {seconds} --long-px {long_px} --"
         );
-        run(&ProgramRun {
-            program: &self.own,
-            arguments: words(&options).chain([file.into()]).collect(),
-            time: self.limits.time,
-            output_bytes_max: PROGRAM_OUTPUT_BYTES_MAX,
-        })
+        run(&self.own, words(&options).chain([file.into()]), self.limits.time)
     }
 
     /// Reads the facts of the PDF at `file`. Blocks.
