@@ -36,7 +36,7 @@ use clap_complete::Shell;
 use serde_json::{Value, json};
 
 use crate::app::OpenArchive;
-use crate::runtime::config::{self, Config, SettingRow, SettingSources};
+use crate::runtime::config::{self, Config, SettingSources};
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::modes;
 use values::name_and_value;
@@ -496,24 +496,11 @@ fn reindex(config: &Config, json: bool) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-fn setting_facts(row: &SettingRow) -> Value {
-    json!({
-        "name": row.name,
-        "value": row.value,
-        "default": row.default,
-        "source": row.origin.as_str(),
-        "unit": row.unit,
-        "meaning": row.doc,
-        "reloads": row.reloads,
-    })
-}
-
 fn print_config(sources: &SettingSources, json: bool) -> Result<(), CommandFailure> {
     let (config, values) = config::load(sources)?;
     let rows = config.rows(&values);
     if json {
-        let facts: Value = rows.iter().map(setting_facts).collect();
-        print_json(&facts);
+        print_json(&json!(rows));
         return Ok(());
     }
     let mut section = "";

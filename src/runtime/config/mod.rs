@@ -20,6 +20,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde::Serialize;
 use strum::IntoStaticStr;
 
 pub use house_rules::RequiredFields;
@@ -43,8 +44,9 @@ use crate::runtime::telemetry::LogFormat;
 use formats::NewsmlVersion;
 
 /// The source of a setting's value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[derive(IntoStaticStr)]
+#[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum SettingOrigin {
     Default,
@@ -62,20 +64,23 @@ impl SettingOrigin {
 }
 
 /// One setting as `wirephoto config` prints it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct SettingRow {
     /// The name of the setting, `section.key`.
     pub name: &'static str,
     /// The effective value; secrets are masked as `***`.
     pub value: String,
     pub default: &'static str,
+    #[serde(rename = "source")]
     pub origin: SettingOrigin,
     /// Unit of a number, or kind of text.
     pub unit: &'static str,
+    #[serde(rename = "meaning")]
     pub doc: &'static str,
     /// True if a reload (SIGHUP) applies a new value.
     pub reloads: bool,
     /// True if the value should be equal on all nodes of an archive.
+    #[serde(skip)]
     pub is_alike: bool,
 }
 
