@@ -1,174 +1,27 @@
-//! The parts of a server in the order in which they start: storage, domain, HTTP, background. Each
-//! constructor receives the parts that it depends on.
+//! The listeners and the background work of a server. Each constructor receives the parts that it depends on.
 
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use super::OpenArchive;
-use super::jobs::{JobContext, WatchedFolder, start_follower, start_threads};
-use super::ownership::retry_ownership_check;
+use super::jobs::{JobContext, start_follower, start_threads};
 use super::purging::PurgeStarter;
 use super::reload::certificate;
-use super::scrub::OriginalsScrub;
-use super::services::{
-    hash_limits, listener_limits, poll_limits, start_deliveries, start_media, start_notifications,
-    start_oauth, start_search, start_senders, start_uploads, start_users,
-};
-use crate::access::auth::Auth;
-use crate::access::oauth::OAuth;
-use crate::access::orders::Orders;
-use crate::access::users::Users;
-use crate::archive::content::Content;
-use crate::archive::ingest::{Ingest, Uploads};
-use crate::cluster::clock_guard::ClockGuard;
-use crate::cluster::guard::ClusterGuard;
+use super::server_storage::ServerStorage;
+use super::services::{listener_limits, start_senders};
 use crate::cluster::jobs::JobThread;
-use crate::cluster::membership::{ClusterLease, ClusterNode};
-use crate::distribution::delivery::{ChannelSender, Deliveries};
-use crate::distribution::notifications::{Notifications, StreamCommands};
-use crate::distribution::recipients::{RecipientSettings, Recipients};
+use crate::distribution::notifications::StreamCommands;
 use crate::http::AppState;
 use crate::http::listener::ListenerSettings;
 use crate::media;
-use crate::media::original::OriginalStore;
-use crate::media::{Media, MediaSettings};
 use crate::runtime::clock;
 use crate::runtime::config::{BaseUrl, Config, NodeRole};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::limits::WARM_QUEUE_MAX;
-use crate::storage::blobs::BlobStore;
-use crate::storage::database::Db;
-use crate::storage::diagnostics::DiagnosticLog;
-
-/// The storage of a running server.
-pub(super) struct ServerStorage {
-    pub(super) db: Db,
-    pub(super) store: BlobStore,
-    pub(super) originals: OriginalStore,
-    pub(super) watched: Option<WatchedFolder>,
-    /// Ingest errors and slow searches that wait to be written to the database.
-    pub(super) diagnostics: DiagnosticLog,
-    /// Decides which work this node may do at the moment.
-    pub(super) guard: ClusterGuard,
-}
-
-impl ServerStorage {
-    /// Opens the connections to the database and removes files that a killed process left in the store. If
-    /// the store did not answer, its ownership is checked again in the background.
-    pub(super) fn open(config: &Config, archive: OpenArchive, node: &ClusterNode) -> Result<Self> {
-        let watched = WatchedFolder::open(config, &archive, node)?;
-        let OpenArchive { db, originals, diagnostics, memory: _, undetermined_store } = archive;
-        let store = originals.store().clone();
-        db.open_connections();
-        if let Some(names) = undetermined_store {
-            retry_ownership_check(db.clone(), store.clone(), names)?;
-        }
-        store.report();
-        let swept = store.sweep().map_err(Error::internal)?;
-        if swept > 0 {
-            tracing::info!(files = swept, "removed leftovers of interrupted writes");
-        }
-        let clock = ClockGuard::start(&db, node.name().as_deref());
-        let guard = ClusterGuard::new(node.clone(), clock);
-        Ok(Self { db, store, originals, watched, diagnostics, guard })
-    }
-
-    /// The scrub of the originals, if the settings enable it and this process runs background work.
-    fn scrub(&self, config: &Config) -> Option<OriginalsScrub> {
-        let period = config.store.scrub_days.for_location(&config.store.originals)?;
-        let node = self.guard.node();
-        if !node.role().runs_background_work() {
-            return None;
-        }
-        // One node scrubs at a time (contract operation-21).
-        node.request_lease(ClusterLease::Scrubbing, None);
-        Some(OriginalsScrub {
-            db: self.db.clone(),
-            store: self.store.clone(),
-            node: node.clone(),
-            period,
-        })
-    }
-}
-
-/// The services that handlers and background jobs call.
-pub(super) struct DomainServices {
-    pub(super) auth: Auth,
-    pub(super) oauth: OAuth,
-    pub(super) users: Users,
-    pub(super) orders: Orders,
-    pub(super) media: Media,
-    pub(super) content: Content,
-    pub(super) uploads: Uploads,
-    pub(super) deliveries: Deliveries,
-    pub(super) notifications: Notifications,
-    pub(super) recipients: Recipients,
-}
-
-impl DomainServices {
-    /// Starts the services over an archive. Also returns the commands of stream readers, which a job serves.
-    pub(super) fn start(
-        config: &Config,
-        storage: &ServerStorage,
-        ingest: Ingest,
-    ) -> Result<(Self, StreamCommands)> {
-        let db = &storage.db;
-        let guard = &storage.guard;
-        let auth = Auth::start(db.clone(), hash_limits(config))?;
-        let oauth = start_oauth(config, &auth)?;
-        let sender = ChannelSender::from_config(config)?;
-        let users = start_users(config, &auth, &sender)?;
-        let orders = Orders::new(db.clone(), Some(auth.clone()));
-        let media = start_media(config, &orders, storage.originals.clone())?;
-        let MediaSettings { sizes, rights, .. } = media.settings();
-        let search = start_search(config, db, Arc::clone(rights))?;
-        let content = Content::new(search, *sizes, Arc::clone(rights), poll_limits(config));
-        let content = content.recording_slow(storage.diagnostics.clone(), config.search.slow_ms);
-        let uploads = start_uploads(config, storage, ingest)?;
-        let mailer = sender.mailer().clone();
-        let recipients =
-            Recipients::new(db.clone(), mailer, RecipientSettings::from_config(config));
-        let access = AccessServices { auth: &auth, users: &users, orders: &orders };
-        let outbound = OutboundServices { sender: &sender, recipients: &recipients };
-        let deliveries = start_deliveries(config, access, &media, outbound, guard);
-        let (notifications, stream_commands) =
-            start_notifications(config, access, &media, &content, outbound, guard)?;
-        let domain = Self {
-            auth,
-            oauth,
-            users,
-            orders,
-            media,
-            content,
-            uploads,
-            deliveries,
-            notifications,
-            recipients,
-        };
-        Ok((domain, stream_commands))
-    }
-}
-
-/// The access services that other services depend on.
-#[derive(Clone, Copy)]
-pub(super) struct AccessServices<'a> {
-    pub(super) auth: &'a Auth,
-    pub(super) users: &'a Users,
-    pub(super) orders: &'a Orders,
-}
-
-/// The services that send mails and files.
-#[derive(Clone, Copy)]
-pub(super) struct OutboundServices<'a> {
-    pub(super) sender: &'a ChannelSender,
-    pub(super) recipients: &'a Recipients,
-}
 
 /// The listeners of a server.
 pub(super) struct HttpListeners {

@@ -11,36 +11,36 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::Path,
-    sync::{
-        atomic::{AtomicUsize, Ordering},
-        mpsc,
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
+
+use serde::Serialize;
 
 use super::OpenArchive;
 use super::demo::demo_warning;
 use super::parallel::for_each_parallel;
+use super::problem::file_of_original;
 pub use super::problem::{ArchiveProblem, FileOfItem, Repair};
 use super::progress::CheckProgress;
 pub use super::progress::InterruptedCheck;
-use super::services::search_dir;
 pub use super::standard_progress::StandardReport;
 use super::warnings;
 use crate::archive::ingest::{OriginalsState, UnreferencedOriginals, remove_unreferenced};
 use crate::media;
 use crate::media::original::{OriginalFault, serially};
-use crate::runtime::clock::Stopwatch;
+use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, Result};
 use crate::storage::blobs::DerivedKind;
 use crate::storage::database::{DatabaseFlaw, DatabaseInspection, NamedOriginal};
 use crate::storage::search::{check_index, replace_index};
-use model::item::Asset;
-use model::{ContentHash, ItemKey};
+use model::ContentHash;
 
 /// How long an unreferenced original may belong to an ingest in progress.
 const ORPHAN_GRACE_PERIOD: Duration = Duration::from_secs(5);
+/// Interval at which a young unreferenced original is looked at again.
+const ORPHAN_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Age from which an unreferenced original counts as an orphan.
 const ORPHAN_AGE_MIN: Duration = Duration::from_secs(60);
 
@@ -77,31 +77,36 @@ impl CheckRequest {
 }
 
 /// The summary of a check, in addition to the reported problems.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct CheckReport {
     /// Number of originals that items refer to.
     pub originals: usize,
     /// Number of originals that were read.
     pub read: usize,
-    /// The results of the interrupted check that this one continued.
-    pub earlier: Option<InterruptedCheck>,
     /// Number of problems that remain, including the problems that the interrupted check found.
+    #[serde(rename = "problems")]
     pub remaining: usize,
     /// Number of removed derived files whose originals are gone.
     pub removed: usize,
     /// The orphans that remain.
     pub orphans: OriginalsTally,
     /// The orphans that were removed.
+    #[serde(rename = "prunedOrphans")]
     pub pruned: OriginalsTally,
     /// True if all items were read. If false, some originals may not have been checked, and no orphans are
     /// reported.
+    #[serde(rename = "allItemsRead")]
     pub is_complete: bool,
+    /// The results of the interrupted check that this one continued.
+    #[serde(rename = "resumed", skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<InterruptedCheck>,
     /// The progress of the standard renditions; `None` if no job makes them.
+    #[serde(rename = "standardRenditions", skip_serializing_if = "Option::is_none")]
     pub standard: Option<StandardReport>,
 }
 
 /// The number and the total length of originals.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OriginalsTally {
     pub count: usize,
     pub bytes: u64,
@@ -187,7 +192,7 @@ impl ArchiveCheck<'_> {
                 removed = swept.map_err(Error::internal)?;
             }
         }
-        self.files(&config.data.dir.join("derived").join("cache"))?;
+        self.files(&config.cache_dir())?;
         let earlier = progress.finish();
         let earlier_problems = earlier.map_or(0, |earlier| earlier.problems);
         Ok(CheckReport {
@@ -237,7 +242,7 @@ impl ArchiveCheck<'_> {
             self.report(&ArchiveProblem::Database { flaw: flaw.clone(), repaired: None });
         }
         let db = &self.archive.db;
-        let dir = search_dir(config);
+        let dir = config.search_dir();
         let index_flaws = check_index(&mut db.snapshot_reader()?, &dir);
         // A failure to read is reported as damage, and the check continues.
         let index_flaws =
@@ -296,15 +301,7 @@ impl ArchiveCheck<'_> {
     /// Returns the name of the item's file that refers to an original at present.
     pub(super) fn file_of(&self, named: NamedOriginal) -> FileOfItem {
         let found = self.archive.db.read_blocking(move |tx| tx.files_of_version(named.doc));
-        let found = match found {
-            Ok(found) => found,
-            Err(cause) => return format!("an item that cannot be read ({cause})"),
-        };
-        let name = found.and_then(|(key, assets)| {
-            let asset = assets.iter().find(|asset| asset.blob() == named.hash)?;
-            Some(file_of(&key, asset))
-        });
-        name.unwrap_or_else(|| "an item that was replaced meanwhile".to_owned())
+        file_of_original(found, named.hash)
     }
 
     /// Checks files outside the database: cached renditions and leftovers of interrupted writes.
@@ -385,7 +382,6 @@ fn still_orphans(
 ) -> Result<Vec<ContentHash>> {
     let mut commits = archive.db.commit_watcher()?;
     let stopwatch = Stopwatch::start();
-    let (_sender, never) = mpsc::channel::<()>();
     while !orphans.is_empty() {
         // Listing all originals is expensive, so it is repeated only after a commit. The first call always
         // reports a commit, which covers the time since the inspection.
@@ -402,18 +398,9 @@ fn still_orphans(
         if !has_young || stopwatch.elapsed() >= ORPHAN_GRACE_PERIOD {
             break;
         }
-        // Nothing is ever sent, so this only waits.
-        if never.recv_timeout(Duration::from_millis(200)).is_ok() {
-            break;
-        }
+        clock::pause(ORPHAN_POLL_INTERVAL);
     }
     Ok(orphans)
-}
-
-/// Returns the name of an item's file: `image/abc NormalHires.jpg`.
-pub(super) fn file_of(key: &ItemKey, asset: &Asset) -> FileOfItem {
-    let association = asset.association.as_ref().map(|key| format!("{key}_")).unwrap_or_default();
-    format!("{key} {association}{}{}", asset.name(), asset.extension().as_str())
 }
 
 /// Repairs the derived files of an original that have the given faults, and checks them afterwards.
@@ -449,7 +436,6 @@ mod tests {
     };
 
     use super::*;
-    use crate::runtime::clock;
     use crate::runtime::config::{self, SettingSources};
 
     #[test]

@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use parking_lot::Mutex;
+
 use super::{OpenArchive, file_error, read_accounts};
 use crate::access::provisioning::{RemovedAccounts, has_published_key};
 use crate::archive::ingest::{self, FoundFiles, IngestFailure};
@@ -54,17 +56,15 @@ pub fn ingest_demo(archive: &OpenArchive, config: &Config, source: &Path) -> Res
     }
     let missing = incoming.into_iter().filter(|path| !is_known(archive, path)).collect::<Vec<_>>();
     let count = missing.len();
-    let problem = std::sync::Mutex::new(None);
+    let problem = Mutex::new(None);
     let ingest = archive.ingest(config)?;
     ingest::ingest_all(&ingest, missing, config.ingest_workers(), &clock::now, &|_, outcome| {
-        if let Err(failure) = outcome
-            && let Ok(mut problem) = problem.lock()
-        {
+        if let Err(failure) = outcome {
             // Several workers report; the first failure is enough to refuse the start.
-            problem.get_or_insert(ingest_error(failure));
+            problem.lock().get_or_insert(ingest_error(failure));
         }
     });
-    if let Some(error) = problem.into_inner().ok().flatten() {
+    if let Some(error) = problem.into_inner() {
         return Err(error);
     }
     let accounts = source.join("accounts.json");

@@ -9,7 +9,9 @@ use std::sync::{
 use parking_lot::Mutex;
 use strum::IntoEnumIterator;
 
-use super::backup::{CopyEvent, CopyParameters, CopyTally, copy_named_originals, store_failed};
+use super::backup::{
+    CopyEvent, CopyParameters, CopyTally, Hear, copy_named_originals, store_failed,
+};
 use super::check::is_named;
 use super::ownership::{refuse_foreign, replace_mark};
 use super::parallel::for_each_parallel;
@@ -55,9 +57,6 @@ pub struct MigrationReport {
     pub key: Option<(KeyId, KeySource)>,
 }
 
-/// The receiver of progress events; called from several threads.
-pub type HearMove<'a> = &'a (dyn Fn(CopyEvent<'_>) + Sync);
-
 /// The source and the target store of the originals.
 #[derive(Clone)]
 struct MigrationStores {
@@ -89,7 +88,7 @@ fn record(db: &Db, request: MigrationRequest<'_>) {
 pub fn migrate(
     config: &Config,
     request: MigrationRequest<'_>,
-    on_event: HearMove<'_>,
+    on_event: Hear<'_>,
     rows: ReportRows,
 ) -> Result<MigrationReport> {
     if request.to.is_some() && !config.database.url.0.is_empty() {
@@ -204,7 +203,7 @@ fn target(
             .with_source(cause)
     })?;
     // Without a local cache of side files, because a running service has its own in that folder.
-    let derived = to.derived(&config.data.dir.join("derived"), 0).map_err(store_failed)?;
+    let derived = to.derived(&config.derived_dir(), 0).map_err(store_failed)?;
     let workers = config.ingest_workers();
     Ok(Some((MigrationStores { from, to, workers, verify: request.verify }, derived)))
 }

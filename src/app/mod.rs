@@ -8,9 +8,7 @@ pub mod check;
 mod demo;
 pub mod doctor;
 mod jobs;
-mod manifest;
 pub mod migrate;
-pub mod original_copies;
 pub mod ownership;
 mod parallel;
 mod problem;
@@ -21,6 +19,7 @@ mod reload;
 mod scrub;
 pub mod secrets;
 mod server;
+mod server_storage;
 mod services;
 mod standard_progress;
 mod systemd;
@@ -29,7 +28,8 @@ pub mod verify;
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
 pub use demo::{demo_warning, find_demo, ingest_demo, refuse_public_demo, remove_demo_accounts};
-pub use server::{ServerLaunch, ServerProcess, allow_connections};
+pub use reload::{ServerLaunch, allow_connections};
+pub use server::ServerProcess;
 pub use standard_progress::forget_standard_progress;
 
 use ownership::{ArchiveNames, OwnershipUse, StoreOwnership, determine_ownership};
@@ -224,7 +224,7 @@ impl OpenArchive {
             }
         };
         let derived = store
-            .derived(&dir.join("derived"), config.store.side_files_bytes)
+            .derived(&config.derived_dir(), config.store.side_files_bytes)
             .map_err(|cause| unusable_folder(dir, cause.to_string()))?;
         let DecodeLimits { header, .. } = DecodeLimits::from_config(config);
         let originals = OriginalStore::new(store, derived, header);

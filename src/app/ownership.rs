@@ -4,12 +4,12 @@
 //! ingest photographs that other nodes do not find, so it does not start. A new store, or a store that other
 //! tools copied, has no id; the first process that finds the database's originals in it writes the id.
 
-use std::{sync::mpsc, time::Duration};
+use std::time::Duration;
 
 use uuid::Uuid;
 
 use super::OpenArchive;
-use crate::runtime::clock::Stopwatch;
+use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::config::{Config, SettingValue};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit::{self, AuditAction};
@@ -289,7 +289,6 @@ fn is_marked_by_another(
 
 /// Waits until a different process marks the store with the archive `id`; returns whether it did in time.
 fn wait_for_mark(store: &BlobStore, id: &str) -> std::result::Result<bool, StoreError> {
-    let (_open, never) = mpsc::channel::<()>();
     let since = Stopwatch::start();
     loop {
         if store.mark()?.is_some_and(|mark| mark.id == id) {
@@ -298,10 +297,7 @@ fn wait_for_mark(store: &BlobStore, id: &str) -> std::result::Result<bool, Store
         if since.elapsed() >= MARK_MAX {
             return Ok(false);
         }
-        // Nothing is ever sent, so this only waits.
-        match never.recv_timeout(MARK_POLL_INTERVAL) {
-            Ok(()) | Err(_) => {}
-        }
+        clock::pause(MARK_POLL_INTERVAL);
     }
 }
 
@@ -345,76 +341,62 @@ impl ArchiveNames {
     fn store_moved(&self, claim: &StoreClaim) -> Error {
         let Self { database, store } = self;
         let claim = &claim.name;
-        Error::new(
-            ErrorKind::Conflict,
-            format!(
-                "the originals of the database {database} are in {claim} now, but store.originals \
-                 is {store}; if this store replaces the other one, run `wirephoto store adopt`"
-            ),
-        )
+        conflict(format!(
+            "the originals of the database {database} are in {claim} now, but store.originals \
+             is {store}; if this store replaces the other one, run `wirephoto store adopt`"
+        ))
     }
 
     fn not_in_use_yet(&self, claim: &StoreClaim) -> Error {
         let Self { database, store } = self;
         let claim = &claim.name;
-        Error::new(
-            ErrorKind::Conflict,
-            format!(
-                "{store} is a copy that does not replace the store of the database {database}, \
-                 {claim}, yet: start the service with these settings, or run `wirephoto store \
-                 adopt`, before originals are stored in it or removed from it"
-            ),
-        )
+        conflict(format!(
+            "{store} is a copy that does not replace the store of the database {database}, \
+             {claim}, yet: start the service with these settings, or run `wirephoto store \
+             adopt`, before originals are stored in it or removed from it"
+        ))
     }
 
     fn foreign_store(&self, found: &str, id: &str) -> Error {
         let Self { database, store } = self;
-        Error::new(
-            ErrorKind::Conflict,
-            format!(
-                "the store of originals {store} belongs to another archive ({found}) than the \
-                 database {database} ({id}): check store.originals and database.url; if this \
-                 store replaces the other one, run `wirephoto store adopt`"
-            ),
-        )
+        conflict(format!(
+            "the store of originals {store} belongs to another archive ({found}) than the \
+             database {database} ({id}): check store.originals and database.url; if this \
+             store replaces the other one, run `wirephoto store adopt`"
+        ))
     }
 
     fn originals_missing(&self, present: usize, sampled: usize) -> Error {
         let Self { database, store } = self;
-        Error::new(
-            ErrorKind::Conflict,
-            format!(
-                "the store of originals {store} has {present} of {sampled} originals of the \
-                 database {database} that were checked, and no id of an archive: check store.originals (is \
-                 a disk not mounted?); if they are lost, `wirephoto store adopt --force` assigns \
-                 this store nevertheless"
-            ),
-        )
+        conflict(format!(
+            "the store of originals {store} has {present} of {sampled} originals of the \
+             database {database} that were checked, and no id of an archive: check \
+             store.originals (is a disk not mounted?); if they are lost, `wirephoto store adopt \
+             --force` assigns this store nevertheless"
+        ))
     }
 
     fn unidentified_store(&self) -> Error {
         let Self { database, store } = self;
-        Error::new(
-            ErrorKind::Conflict,
-            format!(
-                "the store of originals {store} has originals but no id of an archive, and the \
-                 database {database} has no items: check store.originals and database.url; if \
-                 they belong together, run `wirephoto store adopt`"
-            ),
-        )
+        conflict(format!(
+            "the store of originals {store} has originals but no id of an archive, and the \
+             database {database} has no items: check store.originals and database.url; if \
+             they belong together, run `wirephoto store adopt`"
+        ))
     }
 
     fn second_store(&self) -> Error {
         let Self { database, store } = self;
-        Error::new(
-            ErrorKind::Conflict,
-            format!(
-                "the database {database} has another store of originals than {store}, which has \
-                 no id of an archive: check store.originals, which has to be the same on all \
-                 nodes; if this store replaces the other one, run `wirephoto store adopt`"
-            ),
-        )
+        conflict(format!(
+            "the database {database} has another store of originals than {store}, which has \
+             no id of an archive: check store.originals, which has to be the same on all \
+             nodes; if this store replaces the other one, run `wirephoto store adopt`"
+        ))
     }
+}
+
+fn conflict(message: String) -> Error {
+    Error::new(ErrorKind::Conflict, message)
 }
 
 /// Counts the originals of the oldest and newest items that are in the store. Returns the count and the size
@@ -447,13 +429,9 @@ pub(super) fn retry_ownership_check(db: Db, store: BlobStore, names: ArchiveName
 /// for a failure.
 fn check_until_ours(db: &Db, store: &BlobStore, names: &ArchiveNames) {
     let store_name = &names.store;
-    let (_open, never) = mpsc::channel::<()>();
     let mut last_reason = None;
     loop {
-        // Nothing is ever sent, so this only waits.
-        match never.recv_timeout(OWNERSHIP_RETRY_INTERVAL) {
-            Ok(()) | Err(_) => {}
-        }
+        clock::pause(OWNERSHIP_RETRY_INTERVAL);
         let why = match determine_ownership(db, store, names, OwnershipUse::Serve) {
             Ok(StoreOwnership::Ours) => return,
             Ok(StoreOwnership::Unknown(why)) => why,
@@ -527,7 +505,7 @@ fn mostly_missing(store: &str, missing: usize, named: usize, claim: Option<&str>
         "{store} lacks {missing} of {named} originals{claim}: check store.originals; if they are \
          lost, `wirephoto store adopt --force` assigns this store nevertheless"
     );
-    Error::new(ErrorKind::Conflict, message)
+    conflict(message)
 }
 
 /// Fails if the target store of a copy belongs to an archive other than `id`.
@@ -538,7 +516,7 @@ pub(super) fn refuse_foreign(store: &BlobStore, id: &str) -> Result<()> {
                 "{} belongs to another archive ({found}) than the one to be copied ({id})",
                 store.name()
             );
-            Err(Error::new(ErrorKind::Conflict, message))
+            Err(conflict(message))
         }
         Some(_) | None => Ok(()),
     }

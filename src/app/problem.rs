@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use crate::storage::blobs::DerivedKind;
-use crate::storage::database::DatabaseFlaw;
-use model::ContentHash;
+use crate::storage::database::{DatabaseFlaw, DbError};
+use model::item::Asset;
+use model::{ContentHash, ItemKey};
 
 /// A problem of the archive.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,6 +72,29 @@ pub type Repair = Option<Result<(), String>>;
 
 /// A file of an item: `image/abc NormalHires`.
 pub type FileOfItem = String;
+
+/// Returns the name of an item's file: `image/abc NormalHires.jpg`.
+pub(super) fn file_of(key: &ItemKey, asset: &Asset) -> FileOfItem {
+    let association = asset.association.as_ref().map(|key| format!("{key}_")).unwrap_or_default();
+    format!("{key} {association}{}{}", asset.name(), asset.extension().as_str())
+}
+
+/// Returns the name of the item's file that refers to the original `hash`, if the item version that was looked up
+/// still exists.
+pub(super) fn file_of_original(
+    found: Result<Option<(ItemKey, Vec<Asset>)>, DbError>,
+    hash: ContentHash,
+) -> FileOfItem {
+    let found = match found {
+        Ok(found) => found,
+        Err(cause) => return format!("an item that cannot be read ({cause})"),
+    };
+    let name = found.and_then(|(key, assets)| {
+        let asset = assets.iter().find(|asset| asset.blob() == hash)?;
+        Some(file_of(&key, asset))
+    });
+    name.unwrap_or_else(|| "an item that was replaced meanwhile".to_owned())
+}
 
 impl ArchiveProblem {
     fn repaired(&self) -> Option<&Repair> {

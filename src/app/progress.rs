@@ -19,7 +19,7 @@ const CHECK_SAVE_INTERVAL: std::time::Duration = std::time::Duration::from_secs(
 const PROGRESS_KEY: &str = "check";
 
 /// The results of an interrupted check.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct InterruptedCheck {
     /// Number of originals that the check had read.
     pub originals: usize,

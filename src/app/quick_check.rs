@@ -2,7 +2,9 @@
 
 use uuid::Uuid;
 
-use super::check::{ArchiveCheck, ArchiveProblem, CheckReport, OrphanReport, is_named};
+use super::check::{
+    ArchiveCheck, ArchiveProblem, CheckReport, FileOfItem, OrphanReport, is_named,
+};
 use super::parallel::for_each_parallel;
 use crate::runtime::error::{Error, Result};
 use crate::storage::database::NamedOriginal;
@@ -15,8 +17,8 @@ impl ArchiveCheck<'_> {
     /// Needs one pass over the files of all items, one listing of the store, and 90 bytes of memory per
     /// original.
     pub(super) fn quick(self, workers: usize, sample: usize) -> Result<CheckReport> {
-        // The items are read first: an original is stored before an item refers to it and is never removed,
-        // so each of them must be in the listing.
+        // The items are read first: an original is stored before an item refers to it and stays while one
+        // does, so the listing lacks it only if it is lost, or was pruned after its item had been replaced.
         let (named, rows) = self.archive.db.read_blocking(|tx| tx.named_originals())?;
         let stored = self.archive.originals.store().list_with_sizes().map_err(Error::internal)?;
         let is_complete = rows.is_empty();
@@ -24,14 +26,7 @@ impl ArchiveCheck<'_> {
             self.report(&ArchiveProblem::Database { flaw, repaired: None });
         }
         let found = StoreComparison::new(&named, &stored);
-        for named in found.missing {
-            self.report(&ArchiveProblem::Missing { of: self.file_of(named), hash: named.hash });
-        }
-        for (named, found) in found.other_length {
-            let NamedOriginal { hash, length: expected, .. } = named;
-            let of = self.file_of(named);
-            self.report(&ArchiveProblem::Length { of, hash, found, expected });
-        }
+        found.report(|named| self.file_of(named), |problem| self.report(problem));
         // An unreadable item may refer to any original, so orphans are known only if all items were read.
         let orphans = if is_complete {
             self.report_orphans(found.unnamed)?
@@ -84,6 +79,22 @@ impl StoreComparison {
         found.unnamed =
             stored.iter().filter(|(hash, _)| !is_named(named, hash)).copied().collect();
         found
+    }
+
+    /// Reports the originals that are missing or have a different length; `file_of` names the files of items.
+    pub(super) fn report(
+        &self,
+        file_of: impl Fn(NamedOriginal) -> FileOfItem,
+        report: impl Fn(&ArchiveProblem),
+    ) {
+        for named in &self.missing {
+            report(&ArchiveProblem::Missing { of: file_of(*named), hash: named.hash });
+        }
+        for (named, found) in &self.other_length {
+            let of = file_of(*named);
+            let NamedOriginal { hash, length: expected, .. } = *named;
+            report(&ArchiveProblem::Length { of, hash, found: *found, expected });
+        }
     }
 }
 

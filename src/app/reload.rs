@@ -2,11 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{
-    ServerLaunch,
-    server::allow_connections,
-    services::{hash_limits, lifetimes, listener_limits, tunable_settings},
-};
+use super::services::{hash_limits, lifetimes, listener_limits, tunable_settings};
 use crate::distribution::delivery;
 use crate::distribution::notifications;
 use crate::distribution::recipients::RecipientSettings;
@@ -14,10 +10,23 @@ use crate::http::SharedState;
 use crate::http::listener::Certificate;
 use crate::http::listener::ListenerSettings;
 use crate::runtime::clock;
-use crate::runtime::config::{self, Config, SettingChanges};
+use crate::runtime::config::{self, Config, SettingChanges, SettingSources};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::hot_swap::HotSwap;
-use crate::runtime::telemetry::{self, LogFilter};
+use crate::runtime::telemetry::{self, LogFilter, Logs};
+
+/// File descriptors needed besides those of connections: the database, the store, logs, mail servers.
+const FILES_BESIDE_CONNECTIONS: u64 = 1000;
+
+/// The inputs of a server.
+pub struct ServerLaunch {
+    /// The settings as loaded at the start.
+    pub config: Config,
+    /// The sources from which a reload reads the settings.
+    pub sources: SettingSources,
+    /// The handle for changing the logs at run time.
+    pub logs: Logs,
+}
 
 /// The components that a reload of the settings updates.
 pub(super) struct SettingsReload {
@@ -35,25 +44,19 @@ impl SettingsReload {
     /// An invalid part changes nothing: if one setting is invalid, no setting is applied, and an invalid
     /// certificate is not used. Errors are logged.
     pub(super) fn reload(&mut self) -> &'static str {
-        let mut all_succeeded = true;
         // The parts are independent: a bad certificate must not keep the log file from being
         // reopened.
-        if let Err(cause) = self.launch.logs.reopen() {
-            tracing::error!("log file cannot be reopened, the old one stays in use: {cause}");
-            all_succeeded = false;
+        let parts = [
+            ("log file cannot be reopened, the old one stays in use", self.launch.logs.reopen()),
+            ("settings cannot be reloaded, the previous ones stay in force", self.settings()),
+            ("certificate cannot be reloaded, the previous one stays in use", self.certificate()),
+        ];
+        for (what, outcome) in &parts {
+            if let Err(cause) = outcome {
+                tracing::error!("{what}: {cause}");
+            }
         }
-        if let Err(cause) = self.settings() {
-            tracing::error!(
-                "settings cannot be reloaded, the previous ones stay in force: {cause}"
-            );
-            all_succeeded = false;
-        }
-        if let Err(cause) = self.certificate() {
-            tracing::error!(
-                "certificate cannot be reloaded, the previous one stays in use: {cause}"
-            );
-            all_succeeded = false;
-        }
+        let all_succeeded = parts.iter().all(|(_, outcome)| outcome.is_ok());
         let outcome = if all_succeeded { "done" } else { "failed" };
         metrics::counter!(telemetry::RELOADS, "outcome" => outcome).increment(1);
         if all_succeeded {
@@ -126,6 +129,21 @@ impl SettingsReload {
             tracing::info!(until = %current.get().expires(), "TLS certificate reloaded");
         }
         Ok(())
+    }
+}
+
+/// Raises the limit of open files to the number that the connections need, or to the system's maximum. Each
+/// connection needs one open file, and up to one more to read and send its data.
+pub fn allow_connections(connections_max: u32) {
+    let wanted = u64::from(connections_max) * 2 + FILES_BESIDE_CONNECTIONS;
+    match rlimit::increase_nofile_limit(wanted) {
+        Ok(allowed) if allowed >= wanted => {}
+        Ok(allowed) => tracing::warn!(
+            allowed,
+            wanted,
+            "the system allows few open files (ulimit -n); connections beyond them fail"
+        ),
+        Err(cause) => tracing::warn!("the number of open files cannot be raised: {cause}"),
     }
 }
 

@@ -8,13 +8,15 @@
 //! within an original the rate is limited to [`SCRUB_BYTES_S_MAX`]. Holds the numbers of [`SCRUB_ITEMS`]
 //! items in memory.
 
-use std::{collections::VecDeque, io, ops::ControlFlow, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque, convert::Infallible, io, ops::ControlFlow, sync::Arc, time::Duration,
+};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::check::file_of;
+use super::problem::file_of;
 use crate::cluster::membership::{ClusterLease, ClusterNode};
 use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::failure_log::FailureLog;
@@ -129,7 +131,7 @@ impl OriginalsScrub {
         let mut log = FailureLog::new("scrub");
         loop {
             self.node.wait_for_lease(ClusterLease::Scrubbing).await;
-            let stopped = self.scrub(self.node.incarnation(), &mut log).await;
+            let Err(stopped) = self.run_passes(self.node.incarnation(), &mut log).await;
             // Only the node that scrubs reports the progress of the pass.
             report(0.0, None, None);
             // The next wait for the lease delays a retry after its loss; a failure would be retried without a
@@ -142,18 +144,11 @@ impl OriginalsScrub {
     }
 
     /// Continues the current pass and runs further passes while `incarnation` holds the lease.
-    async fn scrub(&self, incarnation: Uuid, log: &mut FailureLog) -> ScrubStop {
-        match self.run_passes(incarnation, log).await {
-            Ok(never) => match never {},
-            Err(stopped) => stopped,
-        }
-    }
-
     async fn run_passes(
         &self,
         incarnation: Uuid,
         log: &mut FailureLog,
-    ) -> Result<std::convert::Infallible, ScrubStop> {
+    ) -> Result<Infallible, ScrubStop> {
         let stored = self.db.read(|tx| tx.find_state(SCRUB_KEY)).await?;
         // Progress that a later version stored in a different format is ignored.
         let stored: Option<ScrubPass> = stored.and_then(|text| serde_json::from_str(&text).ok());

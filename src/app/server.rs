@@ -17,11 +17,12 @@ use tokio::{
 
 use super::{
     OpenArchive,
-    assembly::{BackgroundTasks, DomainServices, HttpListeners, ServerStorage, scheme},
+    assembly::{BackgroundTasks, HttpListeners, scheme},
     audit_log::write_events,
     jobs::JobContext,
-    reload::SettingsReload,
-    services::{readiness, shared, start_traces},
+    reload::{ServerLaunch, SettingsReload},
+    server_storage::ServerStorage,
+    services::{DomainServices, readiness, shared, start_traces},
     systemd,
 };
 use crate::cluster::guard::ClusterGuard;
@@ -31,25 +32,12 @@ use crate::http;
 use crate::http::listener::ListenerSettings;
 use crate::http::{AppState, ProcessState};
 use crate::runtime::clock;
-use crate::runtime::config::{Config, SettingSources};
 use crate::runtime::error::{Error, Result};
-use crate::runtime::telemetry::{self, Logs};
+use crate::runtime::telemetry;
 use crate::runtime::traces::TraceExporter;
 
-/// File descriptors needed besides those of connections: the database, the store, logs, mail servers.
-const FILES_BESIDE_CONNECTIONS: u64 = 1000;
 /// Extra time for a shutdown that systemd is asked for, beyond the times in the settings.
 const STOP_GRACE_PERIOD: Duration = Duration::from_secs(15);
-
-/// The inputs of a server.
-pub struct ServerLaunch {
-    /// The settings as loaded at the start.
-    pub config: Config,
-    /// The sources from which a reload reads the settings.
-    pub sources: SettingSources,
-    /// The handle for changing the logs at run time.
-    pub logs: Logs,
-}
 
 /// A server that listens and is ready to run.
 pub struct ServerProcess {
@@ -259,21 +247,6 @@ async fn reload_on_signal(mut hangup: Signal, mut reload: SettingsReload, status
                 return;
             }
         }
-    }
-}
-
-/// Raises the limit of open files to the number that the connections need, or to the system's maximum. Each
-/// connection needs one open file, and up to one more to read and send its data.
-pub fn allow_connections(connections_max: u32) {
-    let wanted = u64::from(connections_max) * 2 + FILES_BESIDE_CONNECTIONS;
-    match rlimit::increase_nofile_limit(wanted) {
-        Ok(allowed) if allowed >= wanted => {}
-        Ok(allowed) => tracing::warn!(
-            allowed,
-            wanted,
-            "the system allows few open files (ulimit -n); connections beyond them fail"
-        ),
-        Err(cause) => tracing::warn!("the number of open files cannot be raised: {cause}"),
     }
 }
 

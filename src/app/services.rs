@@ -1,13 +1,13 @@
 //! Creates the services behind the handlers from the settings.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use jiff::SignedDuration;
 use strum::IntoEnumIterator;
 use tokio::runtime::Runtime;
 
-use super::assembly::{AccessServices, DomainServices, OutboundServices, ServerStorage};
 use super::seconds;
+use super::server_storage::ServerStorage;
 use crate::access::auth::{Auth, HashLimits, IdSigner};
 use crate::access::oauth::{OAuth, TokenLifetimes};
 use crate::access::orders::Orders;
@@ -20,6 +20,7 @@ use crate::cluster::membership::Volume;
 use crate::cluster::readiness::{ProbedParts, Readiness};
 use crate::distribution::delivery::{self, ChannelSender, Deliveries};
 use crate::distribution::notifications::{self, Notifications, StreamCommands};
+use crate::distribution::recipients::{RecipientSettings, Recipients};
 use crate::http::cache_policy;
 use crate::http::listener::ListenerLimits;
 use crate::http::openapi::ApiDescription;
@@ -54,8 +55,81 @@ const SEARCH_START_WAIT: Duration = Duration::from_secs(2);
 /// Poll interval during that wait.
 const SEARCH_START_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
+/// The services that handlers and background jobs call.
+pub(super) struct DomainServices {
+    pub(super) auth: Auth,
+    pub(super) oauth: OAuth,
+    pub(super) users: Users,
+    pub(super) orders: Orders,
+    pub(super) media: Media,
+    pub(super) content: Content,
+    pub(super) uploads: Uploads,
+    pub(super) deliveries: Deliveries,
+    pub(super) notifications: Notifications,
+    pub(super) recipients: Recipients,
+}
+
+impl DomainServices {
+    /// Starts the services over an archive. Also returns the commands of stream readers, which a job serves.
+    pub(super) fn start(
+        config: &Config,
+        storage: &ServerStorage,
+        ingest: Ingest,
+    ) -> Result<(Self, StreamCommands)> {
+        let db = &storage.db;
+        let guard = &storage.guard;
+        let auth = Auth::start(db.clone(), hash_limits(config))?;
+        let oauth = start_oauth(config, &auth)?;
+        let sender = ChannelSender::from_config(config)?;
+        let users = start_users(config, &auth, &sender)?;
+        let orders = Orders::new(db.clone(), Some(auth.clone()));
+        let media = start_media(config, &orders, storage.originals.clone())?;
+        let MediaSettings { sizes, rights, .. } = media.settings();
+        let search = start_search(config, db, Arc::clone(rights))?;
+        let content = Content::new(search, *sizes, Arc::clone(rights), poll_limits(config));
+        let content = content.recording_slow(storage.diagnostics.clone(), config.search.slow_ms);
+        let uploads = start_uploads(config, storage, ingest)?;
+        let mailer = sender.mailer().clone();
+        let recipients =
+            Recipients::new(db.clone(), mailer, RecipientSettings::from_config(config));
+        let access = AccessServices { auth: &auth, users: &users, orders: &orders };
+        let outbound = OutboundServices { sender: &sender, recipients: &recipients };
+        let deliveries = start_deliveries(config, access, &media, outbound, guard);
+        let (notifications, stream_commands) =
+            start_notifications(config, access, &media, &content, outbound, guard)?;
+        let domain = Self {
+            auth,
+            oauth,
+            users,
+            orders,
+            media,
+            content,
+            uploads,
+            deliveries,
+            notifications,
+            recipients,
+        };
+        Ok((domain, stream_commands))
+    }
+}
+
+/// The access services that other services depend on.
+#[derive(Clone, Copy)]
+struct AccessServices<'a> {
+    auth: &'a Auth,
+    users: &'a Users,
+    orders: &'a Orders,
+}
+
+/// The services that send mails and files.
+#[derive(Clone, Copy)]
+struct OutboundServices<'a> {
+    sender: &'a ChannelSender,
+    recipients: &'a Recipients,
+}
+
 /// Starts the users section, which mails links if there is a mail server.
-pub(super) fn start_users(config: &Config, auth: &Auth, sender: &ChannelSender) -> Result<Users> {
+fn start_users(config: &Config, auth: &Auth, sender: &ChannelSender) -> Result<Users> {
     let signer = IdSigner::open(auth.db(), PASSWORD_LINK_KEY)?;
     // Mails in an outbox folder reach no user, so pages must not promise them.
     let sends_mails = match sender.mailer().settings().transport {
@@ -66,7 +140,7 @@ pub(super) fn start_users(config: &Config, auth: &Auth, sender: &ChannelSender) 
     Ok(Users::new(auth.clone(), signer, settings))
 }
 
-pub(super) fn start_deliveries(
+fn start_deliveries(
     config: &Config,
     access: AccessServices<'_>,
     media: &Media,
@@ -84,7 +158,7 @@ pub(super) fn start_deliveries(
     Deliveries::new(services, delivery::DeliverySettings::from_config(config))
 }
 
-pub(super) fn start_notifications(
+fn start_notifications(
     config: &Config,
     access: AccessServices<'_>,
     media: &Media,
@@ -135,22 +209,12 @@ pub(super) fn start_senders(
 }
 
 /// Starts the media section, with the number of workers in the settings.
-pub(super) fn start_media(
-    config: &Config,
-    orders: &Orders,
-    originals: OriginalStore,
-) -> Result<Media> {
+fn start_media(config: &Config, orders: &Orders, originals: OriginalStore) -> Result<Media> {
     let given = &config.media;
     let places = QueuePlaces::new(given.queue, given.client_queue_share);
     let compute = ComputePool::start(config.render_workers(), places, given.memory_bytes)?;
-    let cache_dir = config.data.dir.join("derived").join("cache");
-    Media::start(
-        MediaSettings::from_config(config)?,
-        orders.clone(),
-        originals,
-        compute,
-        &cache_dir,
-    )
+    let settings = MediaSettings::from_config(config)?;
+    Media::start(settings, orders.clone(), originals, compute, &config.cache_dir())
 }
 
 /// Creates the readiness probe of this node.
@@ -168,11 +232,7 @@ pub(super) fn readiness(config: &Config, storage: &ServerStorage, content: &Cont
 
 /// Starts search, if this process serves requests and the settings enable it. Waits for an existing index, or
 /// for a small index that has to be built; a large index is built in the background.
-pub(super) fn start_search(
-    config: &Config,
-    db: &Db,
-    rights: Arc<RightsMetadata>,
-) -> Result<SearchEngine> {
+fn start_search(config: &Config, db: &Db, rights: Arc<RightsMetadata>) -> Result<SearchEngine> {
     // A node that only runs background work answers no searches, so it needs no index.
     if !config.search.enabled || !config.server.role.serves_requests() {
         return SearchEngine::disabled(db.clone());
@@ -180,7 +240,7 @@ pub(super) fn start_search(
     let search = SearchEngine::start(
         db.clone(),
         IndexSettings {
-            dir: search_dir(config),
+            dir: config.search_dir(),
             memory_bytes: config.search.memory_bytes,
             analysis: DocumentAnalysis { zone: config.ingest.timezone.0.clone(), rights },
         },
@@ -192,17 +252,8 @@ pub(super) fn start_search(
     Ok(search)
 }
 
-/// Returns the folder of the search indexes in a data directory.
-pub(super) fn search_dir(config: &Config) -> PathBuf {
-    config.data.dir.join("search")
-}
-
 /// Creates the spool of uploads and the service that ingests them, with their rows in `storage`.
-pub(super) fn start_uploads(
-    config: &Config,
-    storage: &ServerStorage,
-    ingest: Ingest,
-) -> Result<Uploads> {
+fn start_uploads(config: &Config, storage: &ServerStorage, ingest: Ingest) -> Result<Uploads> {
     let dir = config.data.dir.join("uploads");
     let spool = UploadSpool::open(&dir, ingest.file_bytes_max()).map_err(|cause| {
         let message = format!("folder {} cannot be used", dir.display());
@@ -220,7 +271,7 @@ pub(super) fn start_uploads(
     Ok(Uploads::new(ingest, spool, pending, config.ingest_workers()))
 }
 
-pub(super) fn start_oauth(config: &Config, auth: &Auth) -> Result<OAuth> {
+fn start_oauth(config: &Config, auth: &Auth) -> Result<OAuth> {
     OAuth::start(auth.clone(), config.auth_url().to_owned(), lifetimes(config), clock::now())
 }
 
@@ -335,7 +386,7 @@ pub(super) fn hash_limits(config: &Config) -> HashLimits {
 }
 
 /// Returns the limits on waiting requests of the deprecated stream.
-pub(super) fn poll_limits(config: &Config) -> SlotLimits {
+fn poll_limits(config: &Config) -> SlotLimits {
     let search = &config.search;
     SlotLimits {
         all: search.polls,

@@ -22,7 +22,8 @@ pub(super) struct StandardProgress {
 }
 
 /// The progress of the job, in numbers of items with pictures.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct StandardReport {
     /// Items whose standard renditions are stored.
     pub made: u64,

@@ -7,20 +7,17 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use serde::Serialize;
 
-use super::backup::{database_copy_hash, store_failed};
-use super::check::{ArchiveProblem, file_of};
+use super::backup::{CopyLocation, open_copy, require_archive, store_failed};
 use super::connect;
-use super::manifest::read_manifest;
-use super::original_copies::CopyLocation;
 use super::parallel::for_each_parallel;
+use super::problem::{ArchiveProblem, file_of_original};
 use super::quick_check::StoreComparison;
 use crate::runtime::config::{Config, OriginalsLocation};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::blobs::StoreError;
-use crate::storage::database::{
-    DATABASE_FILE_NAME, DatabaseSnapshot, Db, DbError, NamedOriginal, ReadTx,
-};
+use crate::storage::database::{DatabaseSnapshot, Db, DbError, NamedOriginal, ReadTx};
 
 /// The parameters of a verification.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +31,7 @@ pub struct VerifyRequest<'a> {
 }
 
 /// The result of a verification.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct VerifyReport {
     /// The location of the originals.
     pub place: String,
@@ -67,12 +64,7 @@ impl VerifiedDatabase {
     }
 
     fn file_of(&self, named: NamedOriginal) -> String {
-        let found = self.read(move |tx| tx.files_of_version(named.doc));
-        let name = found.ok().flatten().and_then(|(key, assets)| {
-            let asset = assets.iter().find(|asset| asset.blob() == named.hash)?;
-            Some(file_of(&key, asset))
-        });
-        name.unwrap_or_else(|| "an item that was replaced meanwhile".to_owned())
+        file_of_original(self.read(move |tx| tx.files_of_version(named.doc)), named.hash)
     }
 }
 
@@ -87,7 +79,10 @@ pub fn verify(
     on_problem: &(dyn Fn(&ArchiveProblem) + Sync),
 ) -> Result<VerifyReport> {
     let (source, recorded) = match request.backup {
-        Some(dir) => of_backup(dir)?,
+        Some(dir) => {
+            let (copy, recorded) = open_copy(dir)?;
+            (VerifiedDatabase::Copy(Box::new(Mutex::new(copy))), recorded)
+        }
         None => (VerifiedDatabase::Served(database(config)?), None),
     };
     let location = match (request.place, &recorded, request.backup) {
@@ -114,14 +109,7 @@ pub fn verify(
         report(&ArchiveProblem::Database { flaw, repaired: None });
     }
     let found = StoreComparison::new(&named, &stored);
-    for named in found.missing {
-        report(&ArchiveProblem::Missing { of: source.file_of(named), hash: named.hash });
-    }
-    for (named, found) in found.other_length {
-        let NamedOriginal { hash, length: expected, .. } = named;
-        let of = source.file_of(named);
-        report(&ArchiveProblem::Length { of, hash, found, expected });
-    }
+    found.report(|named| source.file_of(named), report);
     let to_read = if request.read { found.present } else { Vec::new() };
     let read = to_read.len();
     for_each_parallel(config.ingest_workers(), to_read.into_iter(), &|named| {
@@ -147,28 +135,12 @@ pub fn verify(
     })
 }
 
-/// Opens the database of a backup, and returns the location of its originals if they are not in its folder.
-fn of_backup(dir: &Path) -> Result<(VerifiedDatabase, Option<OriginalsLocation>)> {
-    let manifest = read_manifest(dir)?;
-    let copied = dir.join(&manifest.database);
-    if database_copy_hash(&copied)? != manifest.database_sum {
-        let message = format!("{} is damaged: its checksum differs", copied.display());
-        return Err(Error::new(ErrorKind::Conflict, message));
-    }
-    let snapshot = DatabaseSnapshot::open(&copied)?;
-    Ok((VerifiedDatabase::Copy(Box::new(Mutex::new(snapshot))), manifest.place()?))
-}
-
 /// Opens the database of the settings.
 fn database(config: &Config) -> Result<Db> {
     if !config.database.url.0.is_empty() {
         return connect(config, true);
     }
     let dir = config.data.dir.as_path();
-    if !dir.join(DATABASE_FILE_NAME).is_file() {
-        let message =
-            format!("{} holds no archive: there is no {DATABASE_FILE_NAME}", dir.display());
-        return Err(Error::new(ErrorKind::NotFound, message));
-    }
+    require_archive(dir)?;
     Ok(Db::open_to_read(dir)?)
 }

@@ -11,16 +11,17 @@ use std::{
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
+use super::table::print_list;
 use super::values::word;
 use super::{
-    CommandFailure, CommonArgs, audit_record, open_archive, print_error, print_line, table::table,
+    CommandFailure, CommonArgs, audit_record, open_archive, print_error, print_json, print_line,
 };
 use crate::access::provisioning::{
     Accounts, AccountsError, ChangedRoles, ClientRequest, EntryCounts, UserRequest,
 };
 use crate::distribution::notifications::MessageOutbox;
 use crate::runtime::clock;
-use crate::runtime::config::{self, Config};
+use crate::runtime::config::Config;
 use crate::storage::audit::ObjectKind;
 use crate::storage::database::{ListedKey, ListedUser};
 use model::account::accounts_file::ClientScopes;
@@ -31,7 +32,7 @@ use model::limits::PASSWORD_BYTES_MAX;
 pub(super) fn import(config: &Config, file: &Path, json: bool) -> Result<(), CommandFailure> {
     let imported = open_archive(config)?.import(config, file)?;
     if json {
-        print_line(&json!(imported).to_string());
+        print_json(&json!(imported));
         return Ok(());
     }
     for (list, counts) in imported.lists() {
@@ -50,20 +51,20 @@ pub(super) fn import(config: &Config, file: &Path, json: bool) -> Result<(), Com
 pub(super) struct ArchiveArgs {
     #[command(flatten)]
     common: CommonArgs,
+    /// Prints JSON instead of text.
     #[arg(long)]
     json: bool,
 }
 
 impl ArchiveArgs {
     pub(super) fn open(&self) -> Result<Accounts, CommandFailure> {
-        let (config, _) = config::load(&self.common.sources(&[]))?;
+        let config = self.common.config()?;
         Ok(open_archive(&config)?.accounts(&config)?)
     }
 
     /// Opens the outbox of notification messages.
     pub(super) fn outbox(&self) -> Result<MessageOutbox, CommandFailure> {
-        let (config, _) = config::load(&self.common.sources(&[]))?;
-        Ok(MessageOutbox::new(open_archive(&config)?.db))
+        Ok(MessageOutbox::new(open_archive(&self.common.config()?)?.db))
     }
 
     /// Returns whether the output is JSON.
@@ -71,23 +72,22 @@ impl ArchiveArgs {
         self.json
     }
 
-    /// Prints the result of a command, and the secret that it generated, if any.
-    pub(super) fn print_done(&self, what: &str, mut facts: Value, secret: Option<(&str, &str)>) {
+    /// Prints the result of a command.
+    pub(super) fn print_done(&self, what: &str, facts: &Value) {
+        if self.json { print_json(facts) } else { print_error(what) }
+    }
+
+    /// Prints the result of a command, and the secret that it generated, if any, under its `name`.
+    fn print_secret(&self, what: &str, mut facts: Value, name: &str, secret: Option<&str>) {
+        let Some(secret) = secret else { return self.print_done(what, &facts) };
         if self.json {
-            if let Some((name, secret)) = secret {
-                facts[name] = secret.into();
-            }
-            print_line(&facts.to_string());
+            facts[name] = secret.into();
+            print_json(&facts);
             return;
         }
-        match secret {
-            Some((name, secret)) => {
-                // Alone on standard output, so that a script can capture the secret.
-                print_error(&format!("{what}; its {name} is shown this once:"));
-                print_line(secret);
-            }
-            None => print_error(what),
-        }
+        // Alone on standard output, so that a script can capture the secret.
+        print_error(&format!("{what}; its {name} is shown this once:"));
+        print_line(secret);
     }
 }
 
@@ -101,63 +101,19 @@ impl From<AccountsError> for CommandFailure {
 #[derive(Debug, Subcommand)]
 pub(super) enum UserCommand {
     /// Adds a user. Generates a password and prints it once, unless one is given.
-    Add {
-        #[command(flatten)]
-        on: ArchiveArgs,
-        /// The name to log in with.
-        name: String,
-        /// Number of the user's organization.
-        #[arg(long, value_name = "ID")]
-        organization: Option<i64>,
-        #[arg(long, value_name = "ADDRESS")]
-        email: Option<String>,
-        #[arg(long, value_name = "NAME")]
-        first_name: Option<String>,
-        #[arg(long, value_name = "NAME")]
-        last_name: Option<String>,
-        /// A role, such as ROLE_PROVIDER or ROLE_OPERATOR; can be repeated.
-        #[arg(long = "role", value_name = "ROLE")]
-        roles: Vec<String>,
-        /// Number of an agreement of the user's organization; can be repeated.
-        #[arg(long = "agreement", value_name = "ID")]
-        agreements: Vec<i64>,
-        /// Allows the user to administer the users of its organization.
-        #[arg(long)]
-        admin: bool,
-        /// Marks the user as a program instead of a person.
-        #[arg(long)]
-        service_account: bool,
-        /// Reads the password from the first line of standard input.
-        #[arg(long)]
-        password_stdin: bool,
-    },
+    Add(NewUserArgs),
     /// Lists the users, without their passwords.
-    List {
-        #[command(flatten)]
-        on: ArchiveArgs,
-    },
+    List(ArchiveArgs),
     /// Disables a user at once: its sessions and tokens end, its API keys and password are refused.
-    Disable {
-        #[command(flatten)]
-        on: ArchiveArgs,
-        /// Name of the user.
-        name: String,
-    },
+    Disable(UserArgs),
     /// Enables a disabled user.
-    Enable {
-        #[command(flatten)]
-        on: ArchiveArgs,
-        /// Name of the user.
-        name: String,
-    },
+    Enable(UserArgs),
     /// Adds roles to a user, or removes them. ROLE_PROVIDER publishes and sees every item, ROLE_OPERATOR sees
     /// how the service runs. Giving one of the two prints the address to which links for a new password go.
     #[command(group = ArgGroup::new("change").required(true).multiple(true))]
     Role {
         #[command(flatten)]
-        on: ArchiveArgs,
-        /// Name of the user.
-        name: String,
+        user: UserArgs,
         /// A role to add; can be repeated.
         #[arg(long = "add", group = "change", value_name = "ROLE")]
         added: Vec<String>,
@@ -169,67 +125,109 @@ pub(super) enum UserCommand {
     /// once, unless one is given.
     Password {
         #[command(flatten)]
-        on: ArchiveArgs,
-        /// Name of the user.
-        name: String,
+        user: UserArgs,
         /// Reads the password from the first line of standard input.
         #[arg(long)]
         password_stdin: bool,
     },
 }
 
+/// The user that a command acts on.
+#[derive(Args, Debug)]
+pub(super) struct UserArgs {
+    #[command(flatten)]
+    on: ArchiveArgs,
+    /// Name of the user.
+    pub(super) name: String,
+}
+
+/// A user to add.
+#[derive(Args, Debug)]
+pub(super) struct NewUserArgs {
+    #[command(flatten)]
+    on: ArchiveArgs,
+    /// The name to log in with.
+    pub(super) name: String,
+    /// Number of the user's organization.
+    #[arg(long, value_name = "ID")]
+    organization: Option<i64>,
+    /// E-mail address of the user.
+    #[arg(long, value_name = "ADDRESS")]
+    email: Option<String>,
+    /// First name of the user.
+    #[arg(long, value_name = "NAME")]
+    first_name: Option<String>,
+    /// Last name of the user.
+    #[arg(long, value_name = "NAME")]
+    last_name: Option<String>,
+    /// A role, such as ROLE_PROVIDER or ROLE_OPERATOR; can be repeated.
+    #[arg(long = "role", value_name = "ROLE")]
+    roles: Vec<String>,
+    /// Number of an agreement of the user's organization; can be repeated.
+    #[arg(long = "agreement", value_name = "ID")]
+    agreements: Vec<i64>,
+    /// Allows the user to administer the users of its organization.
+    #[arg(long)]
+    admin: bool,
+    /// Marks the user as a program instead of a person.
+    #[arg(long)]
+    service_account: bool,
+    /// Reads the password from the first line of standard input.
+    #[arg(long)]
+    password_stdin: bool,
+}
+
 /// The subcommands of `wirephoto client`.
 #[derive(Debug, Subcommand)]
 pub(super) enum ClientCommand {
     /// Adds a client. Generates a secret and prints it once; a public client has none.
-    Add {
-        #[command(flatten)]
-        on: ArchiveArgs,
-        id: String,
-        /// Display name; the client_id by default.
-        #[arg(long, value_name = "NAME")]
-        name: Option<String>,
-        /// Marks the client as public: it cannot keep a secret, like an app on a phone or in a browser.
-        #[arg(long)]
-        public: bool,
-        /// A redirect URI that is allowed; can be repeated.
-        #[arg(long = "redirect-uri", value_name = "URI")]
-        redirect_uris: Vec<String>,
-        /// A grant that the client may use: authorization_code, password, refresh_token, implicit; can be
-        /// repeated.
-        #[arg(long = "grant", value_name = "GRANT", required = true, value_delimiter = ',',
-            value_parser = word::<GrantType>)]
-        grants: Vec<GrantType>,
-        /// The scopes that its tokens need: contract (`roles` grants almost everything) or enforced.
-        #[arg(long, value_name = "KIND", default_value = "contract", hide_possible_values = true)]
-        scopes: ScopeCheck,
-        /// Lifetime of its access tokens in seconds, at most `auth.access_token_s`; needs --scopes enforced.
-        #[arg(long, value_name = "SECONDS")]
-        access_token_s: Option<u32>,
-    },
+    Add(NewClientArgs),
     /// Lists the clients, without their secrets.
-    List {
-        #[command(flatten)]
-        on: ArchiveArgs,
-    },
+    List(ArchiveArgs),
     /// Disables a client at once: its tokens are refused until it is enabled.
-    Disable {
-        #[command(flatten)]
-        on: ArchiveArgs,
-        id: String,
-    },
+    Disable(ClientArgs),
     /// Enables a disabled client.
-    Enable {
-        #[command(flatten)]
-        on: ArchiveArgs,
-        id: String,
-    },
+    Enable(ClientArgs),
     /// Replaces the secret of a client, and prints the new one once.
-    Secret {
-        #[command(flatten)]
-        on: ArchiveArgs,
-        id: String,
-    },
+    Secret(ClientArgs),
+}
+
+/// The client that a command acts on.
+#[derive(Args, Debug)]
+pub(super) struct ClientArgs {
+    #[command(flatten)]
+    on: ArchiveArgs,
+    /// The client_id of the client.
+    pub(super) id: String,
+}
+
+/// A client to add.
+#[derive(Args, Debug)]
+pub(super) struct NewClientArgs {
+    #[command(flatten)]
+    on: ArchiveArgs,
+    /// The client_id of the client.
+    pub(super) id: String,
+    /// Display name; the client_id by default.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Marks the client as public: it cannot keep a secret, like an app on a phone or in a browser.
+    #[arg(long)]
+    public: bool,
+    /// A redirect URI that is allowed; can be repeated.
+    #[arg(long = "redirect-uri", value_name = "URI")]
+    redirect_uris: Vec<String>,
+    /// A grant that the client may use: authorization_code, password, refresh_token, implicit; can be
+    /// repeated.
+    #[arg(long = "grant", value_name = "GRANT", required = true, value_delimiter = ',',
+        value_parser = word::<GrantType>)]
+    grants: Vec<GrantType>,
+    /// The scopes that its tokens need: contract (`roles` grants almost everything) or enforced.
+    #[arg(long, value_name = "KIND", default_value = "contract", hide_possible_values = true)]
+    scopes: ScopeCheck,
+    /// Lifetime of its access tokens in seconds, at most `auth.access_token_s`; needs --scopes enforced.
+    #[arg(long, value_name = "SECONDS")]
+    access_token_s: Option<u32>,
 }
 
 /// The subcommands of `wirephoto key`.
@@ -273,50 +271,20 @@ pub(super) enum ScopeCheck {
 
 pub(super) fn user(command: UserCommand) -> Result<(), CommandFailure> {
     match command {
-        UserCommand::Add {
-            on,
-            name,
-            organization,
-            email,
-            first_name,
-            last_name,
-            roles,
-            agreements,
-            admin,
-            service_account,
-            password_stdin,
-        } => {
-            let request = UserRequest {
-                user_name: name,
-                organization: organization.map(OrganizationId),
-                email_address: email,
-                first_name,
-                last_name,
-                roles,
-                agreements: agreements.into_iter().map(AgreementId).collect(),
-                access: AccessLevels { admin, mediebank: false },
-                service_account,
-                password: read_password(password_stdin)?,
-            };
-            add_user(&on, &request)
-        }
-        UserCommand::List { on } => list_users(&on),
-        UserCommand::Disable { on, name } => set_user_active(&on, &name, false),
-        UserCommand::Enable { on, name } => set_user_active(&on, &name, true),
-        UserCommand::Role { on, name, added, removed } => {
+        UserCommand::Add(args) => add_user(args),
+        UserCommand::List(on) => list_users(&on),
+        UserCommand::Disable(user) => set_user_active(&user, false),
+        UserCommand::Enable(user) => set_user_active(&user, true),
+        UserCommand::Role { user: UserArgs { on, name }, added, removed } => {
             let changed = on.open()?.change_roles(&name, &added, &removed, clock::now())?;
             print_roles(&on, &name, &changed);
             Ok(())
         }
-        UserCommand::Password { on, name, password_stdin } => {
+        UserCommand::Password { user: UserArgs { on, name }, password_stdin } => {
             let password = read_password(password_stdin)?;
             let generated = on.open()?.set_password(&name, password, clock::now())?;
-            let secret = generated.as_deref().map(|secret| ("password", secret));
-            on.print_done(
-                &format!("user {name:?} has a new password"),
-                json!({ "userName": name }),
-                secret,
-            );
+            let what = format!("user {name:?} has a new password");
+            on.print_secret(&what, json!({ "userName": name }), "password", generated.as_deref());
             Ok(())
         }
     }
@@ -329,7 +297,7 @@ fn print_roles(on: &ArchiveArgs, name: &str, changed: &ChangedRoles) {
     let ChangedRoles { roles, gains_agency_role, email_address } = changed;
     let shown = if roles.is_empty() { "none".to_owned() } else { roles.join(" ") };
     let facts = json!({ "userName": name, "roles": roles, "emailAddress": email_address });
-    on.print_done(&format!("roles of user {name:?}: {shown}"), facts, None);
+    on.print_done(&format!("roles of user {name:?}: {shown}"), &facts);
     if on.is_json() || !gains_agency_role {
         return;
     }
@@ -341,13 +309,26 @@ fn print_roles(on: &ArchiveArgs, name: &str, changed: &ChangedRoles) {
     });
 }
 
-fn add_user(on: &ArchiveArgs, request: &UserRequest) -> Result<(), CommandFailure> {
-    let added = on.open()?.add_user(request, clock::now())?;
+fn add_user(args: NewUserArgs) -> Result<(), CommandFailure> {
+    let on = args.on;
+    let request = UserRequest {
+        user_name: args.name,
+        organization: args.organization.map(OrganizationId),
+        email_address: args.email,
+        first_name: args.first_name,
+        last_name: args.last_name,
+        roles: args.roles,
+        agreements: args.agreements.into_iter().map(AgreementId).collect(),
+        access: AccessLevels { admin: args.admin, mediebank: false },
+        service_account: args.service_account,
+        password: read_password(args.password_stdin)?,
+    };
+    let added = on.open()?.add_user(&request, clock::now())?;
     let id = added.id;
     let name = &request.user_name;
-    let secret = added.secret.as_deref().map(|secret| ("password", secret));
     let what = format!("user {name:?} added with number {id}");
-    on.print_done(&what, json!({ "id": id, "userName": name }), secret);
+    let facts = json!({ "id": id, "userName": name });
+    on.print_secret(&what, facts, "password", added.secret.as_deref());
     Ok(())
 }
 
@@ -366,25 +347,21 @@ fn read_password(from_stdin: bool) -> Result<Option<String>, CommandFailure> {
     Ok(Some(password.strip_suffix('\r').unwrap_or(password).to_owned()))
 }
 
-fn set_user_active(on: &ArchiveArgs, name: &str, active: bool) -> Result<(), CommandFailure> {
+fn set_user_active(user: &UserArgs, active: bool) -> Result<(), CommandFailure> {
+    let UserArgs { on, name } = user;
     on.open()?.set_user_active(name, active, clock::now())?;
     let facts = json!({ "userName": name, "active": active });
-    on.print_done(&format!("user {name:?} is {}", enabled(active)), facts, None);
+    on.print_done(&format!("user {name:?} is {}", enabled(active)), &facts);
     Ok(())
 }
 
-fn enabled(active: bool) -> &'static str {
+pub(super) fn enabled(active: bool) -> &'static str {
     if active { "enabled" } else { "disabled" }
 }
 
 fn list_users(on: &ArchiveArgs) -> Result<(), CommandFailure> {
-    let users = on.open()?.list_users()?;
-    if on.json {
-        print_line(&users.iter().map(user_facts).collect::<Value>().to_string());
-        return Ok(());
-    }
-    let rows: Vec<_> = users.iter().map(user_row).collect();
-    print_line(&table(["ID", "NAME", "ORGANIZATION", "AGREEMENTS", "ROLES", "STATE"], &rows));
+    let head = ["ID", "NAME", "ORGANIZATION", "AGREEMENTS", "ROLES", "STATE"];
+    print_list(on.json, &on.open()?.list_users()?, user_facts, head, user_row);
     Ok(())
 }
 
@@ -425,62 +402,50 @@ fn user_facts(listed: &ListedUser) -> Value {
 
 pub(super) fn client(command: ClientCommand) -> Result<(), CommandFailure> {
     match command {
-        ClientCommand::Add {
-            on,
-            id,
-            name,
-            public,
-            redirect_uris,
-            grants,
-            scopes,
-            access_token_s,
-        } => {
-            let request = ClientRequest {
-                client_id: id,
-                client_secret: None,
-                name,
-                public,
-                redirect_uris,
-                grants,
-                scopes: match scopes {
-                    ScopeCheck::Contract => ClientScopes::Contract,
-                    ScopeCheck::Enforced => ClientScopes::Enforced,
-                },
-                access_token_s,
-            };
-            let generated = on.open()?.add_client(&request, clock::now())?;
-            let id = request.client_id;
-            let secret = generated.as_deref().map(|secret| ("client_secret", secret));
-            on.print_done(&format!("client {id:?} added"), json!({ "client_id": id }), secret);
+        ClientCommand::Add(args) => add_client(args),
+        ClientCommand::List(on) => {
+            let head = ["CLIENT_ID", "NAME", "GRANTS", "REDIRECT URIS", "STATE"];
+            print_list(on.json, &on.open()?.list_clients()?, client_facts, head, client_row);
             Ok(())
         }
-        ClientCommand::List { on } => list_clients(&on),
-        ClientCommand::Disable { on, id } => set_client_active(&on, &id, false),
-        ClientCommand::Enable { on, id } => set_client_active(&on, &id, true),
-        ClientCommand::Secret { on, id } => {
+        ClientCommand::Disable(client) => set_client_active(&client, false),
+        ClientCommand::Enable(client) => set_client_active(&client, true),
+        ClientCommand::Secret(ClientArgs { on, id }) => {
             let secret = on.open()?.renew_client_secret(&id)?;
             let what = format!("client {id:?} has a new secret");
-            on.print_done(&what, json!({ "client_id": id }), Some(("client_secret", &secret)));
+            on.print_secret(&what, json!({ "client_id": id }), "client_secret", Some(&secret));
             Ok(())
         }
     }
 }
 
-fn set_client_active(on: &ArchiveArgs, id: &str, active: bool) -> Result<(), CommandFailure> {
-    on.open()?.set_client_active(id, active, clock::now())?;
-    let facts = json!({ "client_id": id, "active": active });
-    on.print_done(&format!("client {id:?} is {}", enabled(active)), facts, None);
+fn add_client(args: NewClientArgs) -> Result<(), CommandFailure> {
+    let on = args.on;
+    let request = ClientRequest {
+        client_id: args.id,
+        client_secret: None,
+        name: args.name,
+        public: args.public,
+        redirect_uris: args.redirect_uris,
+        grants: args.grants,
+        scopes: match args.scopes {
+            ScopeCheck::Contract => ClientScopes::Contract,
+            ScopeCheck::Enforced => ClientScopes::Enforced,
+        },
+        access_token_s: args.access_token_s,
+    };
+    let generated = on.open()?.add_client(&request, clock::now())?;
+    let id = request.client_id;
+    let what = format!("client {id:?} added");
+    on.print_secret(&what, json!({ "client_id": id }), "client_secret", generated.as_deref());
     Ok(())
 }
 
-fn list_clients(on: &ArchiveArgs) -> Result<(), CommandFailure> {
-    let clients = on.open()?.list_clients()?;
-    if on.json {
-        print_line(&clients.iter().map(client_facts).collect::<Value>().to_string());
-        return Ok(());
-    }
-    let rows: Vec<_> = clients.iter().map(client_row).collect();
-    print_line(&table(["CLIENT_ID", "NAME", "GRANTS", "REDIRECT URIS", "STATE"], &rows));
+fn set_client_active(client: &ClientArgs, active: bool) -> Result<(), CommandFailure> {
+    let ClientArgs { on, id } = client;
+    on.open()?.set_client_active(id, active, clock::now())?;
+    let facts = json!({ "client_id": id, "active": active });
+    on.print_done(&format!("client {id:?} is {}", enabled(active)), &facts);
     Ok(())
 }
 
@@ -523,32 +488,20 @@ pub(super) fn key(command: KeyCommand) -> Result<(), CommandFailure> {
             let id = added.id;
             // The event was defined before the command ran, when the key had no number yet.
             audit_record::set_object(ObjectKind::Key, &id);
-            let secret = added.secret.as_deref().map(|secret| ("key", secret));
             let what = format!("API key {id} of user {user:?} added");
-            on.print_done(&what, json!({ "id": id, "user": user, "name": name }), secret);
-            Ok(())
+            let facts = json!({ "id": id, "user": user, "name": name });
+            on.print_secret(&what, facts, "key", added.secret.as_deref());
         }
-        KeyCommand::List { on, user } => list_keys(&on, user),
+        KeyCommand::List { on, user } => {
+            let head = ["KEY_ID", "USER", "NAME", "CREATED", "STATE"];
+            print_list(on.json, &on.open()?.list_keys(user)?, key_facts, head, key_row);
+        }
         KeyCommand::Disable { on, id } => {
             on.open()?.revoke_key(id, clock::now())?;
-            on.print_done(
-                &format!("API key {id} is revoked"),
-                json!({ "id": id, "active": false }),
-                None,
-            );
-            Ok(())
+            let facts = json!({ "id": id, "active": false });
+            on.print_done(&format!("API key {id} is revoked"), &facts);
         }
     }
-}
-
-fn list_keys(on: &ArchiveArgs, user: Option<String>) -> Result<(), CommandFailure> {
-    let keys = on.open()?.list_keys(user)?;
-    if on.json {
-        print_line(&keys.iter().map(key_facts).collect::<Value>().to_string());
-        return Ok(());
-    }
-    let rows: Vec<_> = keys.iter().map(key_row).collect();
-    print_line(&table(["KEY_ID", "USER", "NAME", "CREATED", "STATE"], &rows));
     Ok(())
 }
 

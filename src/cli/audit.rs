@@ -1,15 +1,15 @@
 //! `wirephoto audit list`: lists events of the audit log.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use serde_json::{Value, json};
 
 use super::table::table;
 use super::values::word;
-use super::{CommandFailure, CommonArgs, open_archive, print_line};
+use super::{CommandFailure, CommonArgs, open_archive, print_json, print_line};
 use crate::runtime::clock;
-use crate::runtime::config;
 use crate::runtime::config::NetworkList;
+use crate::runtime::error::Error;
 use crate::storage::audit::{AuditAction, AuditOutcome};
 use crate::storage::database::{AuditFilter, ListedEvent};
 
@@ -22,38 +22,42 @@ const AUDIT_LISTED_MAX: usize = 1_000_000;
 #[derive(Debug, Subcommand)]
 pub(super) enum AuditCommand {
     /// Lists events, the newest first.
-    List {
-        #[command(flatten)]
-        common: CommonArgs,
-        /// Prints one JSON object per line.
-        #[arg(long)]
-        json: bool,
-        /// Only events since this time: 2026-05-04T12:00:00Z, 2026-05-04, or an age such as 90m, 24h, 7d.
-        #[arg(long, value_name = "TIME")]
-        since: Option<String>,
-        /// Only events before this time.
-        #[arg(long, value_name = "TIME")]
-        until: Option<String>,
-        /// Only events by this user.
-        #[arg(long, value_name = "NAME|ID")]
-        user: Option<String>,
-        /// Only events of this action, such as login or key_created.
-        #[arg(long, value_parser = word::<AuditAction>)]
-        action: Option<AuditAction>,
-        /// Only events about this object, such as key/7; with a trailing slash, about all objects of the
-        /// kind.
-        #[arg(long)]
-        object: Option<String>,
-        /// Only events with this outcome: done, refused, failed.
-        #[arg(long, value_parser = word::<AuditOutcome>)]
-        outcome: Option<AuditOutcome>,
-        /// Only events from this address or network; separate several with commas.
-        #[arg(long, value_name = "IP|NET")]
-        address: Option<NetworkList>,
-        /// Maximum number of events.
-        #[arg(long, value_name = "N", default_value_t = AUDIT_LISTED_DEFAULT)]
-        limit: usize,
-    },
+    List(AuditListArgs),
+}
+
+/// The events to list.
+#[derive(Args, Debug)]
+pub(super) struct AuditListArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+    /// Prints one JSON object per line.
+    #[arg(long)]
+    json: bool,
+    /// Only events since this time: 2026-05-04T12:00:00Z, 2026-05-04, or an age such as 90m, 24h, 7d.
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Only events before this time.
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// Only events by this user.
+    #[arg(long, value_name = "NAME|ID")]
+    user: Option<String>,
+    /// Only events of this action, such as login or key_created.
+    #[arg(long, value_parser = word::<AuditAction>)]
+    action: Option<AuditAction>,
+    /// Only events about this object, such as key/7; with a trailing slash, about all objects of the
+    /// kind.
+    #[arg(long)]
+    object: Option<String>,
+    /// Only events with this outcome: done, refused, failed.
+    #[arg(long, value_parser = word::<AuditOutcome>)]
+    outcome: Option<AuditOutcome>,
+    /// Only events from this address or network; separate several with commas.
+    #[arg(long, value_name = "IP|NET")]
+    address: Option<NetworkList>,
+    /// Maximum number of events.
+    #[arg(long, value_name = "N", default_value_t = AUDIT_LISTED_DEFAULT)]
+    limit: usize,
 }
 
 /// Parses a time, a day (midnight in `zone`), or an age before `now`; `None` for any other text.
@@ -94,35 +98,30 @@ fn parse_flag(
 }
 
 pub(super) fn run(command: AuditCommand) -> Result<(), CommandFailure> {
-    let AuditCommand::List {
-        common,
-        json,
-        since,
-        until,
-        user,
-        action,
-        object,
-        outcome,
-        address,
-        limit,
-    } = command;
-    let (config, _) = config::load(&common.sources(&[]))?;
+    let AuditCommand::List(args) = command;
+    let config = args.common.config()?;
     let zone = &config.ingest.timezone.0;
     let now = clock::now();
-    let since = parse_flag("since", since.as_deref(), zone, now)?;
-    let until = parse_flag("until", until.as_deref(), zone, now)?;
-    let filter = AuditFilter { since, until, user, action, outcome, object, addresses: address };
+    let filter = AuditFilter {
+        since: parse_flag("since", args.since.as_deref(), zone, now)?,
+        until: parse_flag("until", args.until.as_deref(), zone, now)?,
+        user: args.user,
+        action: args.action,
+        outcome: args.outcome,
+        object: args.object,
+        addresses: args.address,
+    };
     // All listed events are held in memory.
-    let limit = limit.min(AUDIT_LISTED_MAX);
+    let limit = args.limit.min(AUDIT_LISTED_MAX);
     let db = open_archive(&config)?.db;
     let events = db.read_blocking(move |tx| tx.list_audit(&filter, limit));
-    print(&events.map_err(crate::runtime::error::Error::from)?, json);
+    print(&events.map_err(Error::from)?, args.json);
     Ok(())
 }
 
 fn print(events: &[ListedEvent], json: bool) {
     if json {
-        events.iter().for_each(|event| print_line(&facts(event).to_string()));
+        events.iter().for_each(|event| print_json(&facts(event)));
         return;
     }
     let rows: Vec<_> = events.iter().map(row).collect();

@@ -9,9 +9,10 @@ use parking_lot::{Mutex, MutexGuard};
 use super::CliCommand;
 use super::CommandFailure;
 use super::accounts::{ClientCommand, KeyCommand, UserCommand};
-use super::channels::{ChannelCommand, DeliveryCommand};
+use super::channels::{ChannelArgs, ChannelCommand, DeliveryCommand, NewChannelArgs};
 use super::demo::DemoCommand;
 use super::maintenance::{BackupCommand, CheckArgs};
+use super::migrate::MigrateArgs;
 use super::outbox::OutboxCommand;
 use super::print_error;
 use super::secrets::SecretsCommand;
@@ -75,6 +76,16 @@ fn event(action: AuditAction, detail: impl Into<String>) -> AuditExtent {
     AuditExtent::Single(CommandEvent { action, object: None, detail: detail.into() })
 }
 
+/// Records a command by its words alone.
+fn of_command(words: impl Into<String>) -> AuditExtent {
+    event(AuditAction::Command, words)
+}
+
+/// Records a command on a file, folder or bucket.
+fn of_command_on(path: &impl ToString, words: &str) -> AuditExtent {
+    event_about(AuditAction::Command, ObjectKind::Path, path, words)
+}
+
 fn event_about(
     action: AuditAction,
     kind: ObjectKind,
@@ -88,12 +99,12 @@ fn event_about(
 /// Returns the form in which `command` is recorded.
 pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
     match command {
-        CliCommand::Serve { .. }
+        CliCommand::Serve(_)
         | CliCommand::Nodes { .. }
         | CliCommand::Doctor { .. }
         // Records itself in the archive that it opens.
         | CliCommand::Store { .. }
-        | CliCommand::Bench { .. }
+        | CliCommand::Bench(_)
         | CliCommand::Health { .. }
         | CliCommand::Audit { .. }
         | CliCommand::Man { .. }
@@ -108,93 +119,81 @@ pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
         } => AuditExtent::Nothing,
         // Withdrawn items record themselves. A migration records itself before it begins, because its
         // database refuses writes afterwards.
-        CliCommand::Withdraw { .. } | CliCommand::Migrate { undo: false, .. } => AuditExtent::Own,
-        CliCommand::Migrate { undo: true, .. } => event(AuditAction::Command, "migrate --undo"),
-        CliCommand::Ingest { .. } => event(AuditAction::Command, "ingest"),
-        CliCommand::Purge { all: true, .. } => event(AuditAction::Command, "purge --all"),
+        CliCommand::Withdraw { .. }
+        | CliCommand::Migrate { args: MigrateArgs { undo: false, .. }, .. } => AuditExtent::Own,
+        CliCommand::Migrate { args: MigrateArgs { undo: true, .. }, .. } => {
+            of_command("migrate --undo")
+        }
+        CliCommand::Ingest { .. } => of_command("ingest"),
+        CliCommand::Purge { all: true, .. } => of_command("purge --all"),
         CliCommand::Purge { all: false, uris, .. } => {
-            event(AuditAction::Command, format!("purge of {} items", uris.len()))
+            of_command(format!("purge of {} items", uris.len()))
         }
-        CliCommand::Import { file, .. } => {
-            event_about(AuditAction::Command, ObjectKind::Path, &file.display(), "import")
+        CliCommand::Import { file, .. } => of_command_on(&file.display(), "import"),
+        CliCommand::Restore { args, .. } => of_command_on(&args.location(), "restore"),
+        CliCommand::Backup { command: Some(BackupCommand::Verify { .. }), .. } => {
+            AuditExtent::Nothing
         }
-        CliCommand::Restore { args, .. } => {
-            event_about(AuditAction::Command, ObjectKind::Path, &args.location(), "restore")
-        }
-        CliCommand::Backup { command: Some(BackupCommand::Verify { .. }), .. } => AuditExtent::Nothing,
         CliCommand::Backup { args, command: None, .. } => {
-            event_about(AuditAction::Command, ObjectKind::Path, &args.location(), "backup")
+            of_command_on(&args.location(), "backup")
         }
         CliCommand::Check { args: CheckArgs { repair, prune_orphans: true, .. }, .. } => {
             let repair = if *repair { " --repair" } else { "" };
-            event(AuditAction::Command, format!("check{repair} --prune-orphans"))
+            of_command(format!("check{repair} --prune-orphans"))
         }
         CliCommand::Check { args: CheckArgs { repair: true, .. }, .. } => {
-            event(AuditAction::Command, "check --repair")
+            of_command("check --repair")
         }
-        CliCommand::Reindex { .. } => event(AuditAction::Command, "reindex"),
+        CliCommand::Reindex { .. } => of_command("reindex"),
         CliCommand::User { command } => of_user(command),
         CliCommand::Client { command } => of_client(command),
         CliCommand::Key { command } => of_key(command),
         CliCommand::Channel { command } => of_channel(command),
         CliCommand::Delivery { command } => match command {
             DeliveryCommand::List { .. } => AuditExtent::Nothing,
-            DeliveryCommand::Retry { id, .. } => {
-                event(AuditAction::Command, format!("delivery retry {id}"))
-            }
+            DeliveryCommand::Retry { id, .. } => of_command(format!("delivery retry {id}")),
         },
         CliCommand::Outbox { command } => of_outbox(command),
         CliCommand::SigningKey { command: SigningKeyCommand::List { .. } } => AuditExtent::Nothing,
         CliCommand::SigningKey { command: SigningKeyCommand::Rotate { .. } } => {
-            event(AuditAction::Command, "signing-key rotate")
+            of_command("signing-key rotate")
         }
-        CliCommand::Demo { command: DemoCommand::Remove { .. } } => {
-            event(AuditAction::Command, "demo remove")
-        }
+        CliCommand::Demo { command: DemoCommand::Remove { .. } } => of_command("demo remove"),
         CliCommand::Secrets { command: SecretsCommand::Rotate { .. } } => {
-            event(AuditAction::Command, "secrets rotate")
+            of_command("secrets rotate")
         }
     }
 }
 
 fn of_user(command: &UserCommand) -> AuditExtent {
-    match command {
-        UserCommand::List { .. } => AuditExtent::Nothing,
-        UserCommand::Add { name, .. } => event_about(
-            AuditAction::UserCreated,
-            ObjectKind::User,
-            name,
-            format!("user add {name}"),
-        ),
-        UserCommand::Role { name, added, removed, .. } => {
+    let (action, name, verb) = match command {
+        UserCommand::List(_) => return AuditExtent::Nothing,
+        UserCommand::Role { user, added, removed } => {
             let added = added.iter().map(|role| format!("+{role}"));
             let changes: Vec<_> =
                 added.chain(removed.iter().map(|role| format!("-{role}"))).collect();
-            let detail = format!("user role {name} {}", changes.join(" "));
-            event_about(AuditAction::RolesChanged, ObjectKind::User, name, detail)
+            let detail = format!("user role {} {}", user.name, changes.join(" "));
+            return event_about(AuditAction::RolesChanged, ObjectKind::User, &user.name, detail);
         }
-        UserCommand::Disable { name, .. } => {
-            let detail = format!("user disable {name}");
-            event_about(AuditAction::UserChanged, ObjectKind::User, name, detail)
+        UserCommand::Add(user) => (AuditAction::UserCreated, &user.name, "add"),
+        UserCommand::Disable(user) => (AuditAction::UserChanged, &user.name, "disable"),
+        UserCommand::Enable(user) => (AuditAction::UserChanged, &user.name, "enable"),
+        UserCommand::Password { user, .. } => {
+            (AuditAction::PasswordChanged, &user.name, "password")
         }
-        UserCommand::Enable { name, .. } => {
-            let detail = format!("user enable {name}");
-            event_about(AuditAction::UserChanged, ObjectKind::User, name, detail)
-        }
-        UserCommand::Password { name, .. } => {
-            let detail = format!("user password {name}");
-            event_about(AuditAction::PasswordChanged, ObjectKind::User, name, detail)
-        }
-    }
+    };
+    event_about(action, ObjectKind::User, name, format!("user {verb} {name}"))
 }
 
 fn of_client(command: &ClientCommand) -> AuditExtent {
     let (action, id, detail) = match command {
-        ClientCommand::List { .. } => return AuditExtent::Nothing,
-        ClientCommand::Add { id, .. } => (AuditAction::ClientCreated, id, "client add"),
-        ClientCommand::Disable { id, .. } => (AuditAction::ClientChanged, id, "client disable"),
-        ClientCommand::Enable { id, .. } => (AuditAction::ClientChanged, id, "client enable"),
-        ClientCommand::Secret { id, .. } => (AuditAction::ClientChanged, id, "client secret"),
+        ClientCommand::List(_) => return AuditExtent::Nothing,
+        ClientCommand::Add(client) => (AuditAction::ClientCreated, &client.id, "client add"),
+        ClientCommand::Disable(client) => {
+            (AuditAction::ClientChanged, &client.id, "client disable")
+        }
+        ClientCommand::Enable(client) => (AuditAction::ClientChanged, &client.id, "client enable"),
+        ClientCommand::Secret(client) => (AuditAction::ClientChanged, &client.id, "client secret"),
     };
     event_about(action, ObjectKind::Client, id, detail)
 }
@@ -212,16 +211,16 @@ fn of_key(command: &KeyCommand) -> AuditExtent {
 fn of_channel(command: &ChannelCommand) -> AuditExtent {
     let (action, owner, name, detail) = match command {
         ChannelCommand::List { .. } => return AuditExtent::Nothing,
-        ChannelCommand::Add { owner, name, .. } => {
+        ChannelCommand::Add(NewChannelArgs { owner, name, .. }) => {
             (AuditAction::ChannelCreated, owner, name, "channel add")
         }
-        ChannelCommand::Disable { owner, name, .. } => {
+        ChannelCommand::Disable(ChannelArgs { owner, name, .. }) => {
             (AuditAction::ChannelChanged, owner, name, "channel disable")
         }
-        ChannelCommand::Enable { owner, name, .. } => {
+        ChannelCommand::Enable(ChannelArgs { owner, name, .. }) => {
             (AuditAction::ChannelChanged, owner, name, "channel enable")
         }
-        ChannelCommand::Remove { owner, name, .. } => {
+        ChannelCommand::Remove(ChannelArgs { owner, name, .. }) => {
             (AuditAction::ChannelRemoved, owner, name, "channel remove")
         }
     };
@@ -233,17 +232,13 @@ fn of_channel(command: &ChannelCommand) -> AuditExtent {
 }
 
 fn of_outbox(command: &OutboxCommand) -> AuditExtent {
-    match command {
-        OutboxCommand::List { .. } => AuditExtent::Nothing,
-        OutboxCommand::Retry { id: None, .. } => event(AuditAction::Command, "outbox retry --all"),
-        OutboxCommand::Drop { id: None, .. } => event(AuditAction::Command, "outbox drop --all"),
-        OutboxCommand::Retry { id: Some(id), .. } => {
-            event(AuditAction::Command, format!("outbox retry {id}"))
-        }
-        OutboxCommand::Drop { id: Some(id), .. } => {
-            event(AuditAction::Command, format!("outbox drop {id}"))
-        }
-    }
+    let (verb, id) = match command {
+        OutboxCommand::List { .. } => return AuditExtent::Nothing,
+        OutboxCommand::Retry { id, .. } => ("retry", id),
+        OutboxCommand::Drop { id, .. } => ("drop", id),
+    };
+    let which = id.map_or_else(|| "--all".to_owned(), |id| id.to_string());
+    of_command(format!("outbox {verb} {which}"))
 }
 
 /// Runs `work` as the operating system's user, and records it in the form `extent`.

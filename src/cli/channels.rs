@@ -6,12 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::CommandFailure;
+use super::accounts::{ArchiveArgs, enabled};
+use super::table::print_list;
 use super::values::word;
-use super::{CommandFailure, accounts::ArchiveArgs, print_line, table::table};
 use crate::access::provisioning::{ChannelRequest, shown_settings, typed_settings};
 use crate::runtime::clock;
 use crate::runtime::limits::CHANNEL_SETTINGS_BYTES_MAX;
@@ -21,32 +23,7 @@ use model::account::{Channel, ChannelId, ChannelMethod, Delivery, DeliveryState}
 #[derive(Debug, Subcommand)]
 pub(super) enum ChannelCommand {
     /// Adds a channel to a user. Requests refer to it as `user:<username>:<channel name>`.
-    Add {
-        #[command(flatten)]
-        on: ArchiveArgs,
-        /// Name of the user that owns the channel.
-        owner: String,
-        /// Name of the channel, without a colon.
-        name: String,
-        /// Delivery method: download, directory, email, ftp, ftps, sftp, s3, webhook.
-        #[arg(long, value_name = "METHOD", value_parser = word::<ChannelMethod>)]
-        method: ChannelMethod,
-        /// A format to deliver of each item, such as _NormalHires.jpg or .json; can be repeated.
-        #[arg(
-            long = "format",
-            value_name = "FORMAT",
-            required = true,
-            allow_hyphen_values = true
-        )]
-        formats: Vec<String>,
-        /// A setting of the method, such as port=2222 or allowHttp=true; NAME:=JSON for lists; can be
-        /// repeated. Put secrets into --settings-file instead.
-        #[arg(id = "channel_settings", long = "setting", value_name = "NAME=VALUE")]
-        settings: Vec<String>,
-        /// A file with a JSON object of settings.
-        #[arg(long, value_name = "FILE")]
-        settings_file: Option<PathBuf>,
-    },
+    Add(NewChannelArgs),
     /// Lists the channels, without secrets.
     List {
         #[command(flatten)]
@@ -56,32 +33,46 @@ pub(super) enum ChannelCommand {
         user: Option<String>,
     },
     /// Disables a channel: nothing is delivered through it until it is enabled.
-    Disable {
-        #[command(flatten)]
-        on: ArchiveArgs,
-        /// Name of the user that owns the channel.
-        owner: String,
-        /// Name of the channel.
-        name: String,
-    },
+    Disable(ChannelArgs),
     /// Enables a disabled channel.
-    Enable {
-        #[command(flatten)]
-        on: ArchiveArgs,
-        /// Name of the user that owns the channel.
-        owner: String,
-        /// Name of the channel.
-        name: String,
-    },
+    Enable(ChannelArgs),
     /// Removes a channel with its settings. Its queued deliveries fail.
-    Remove {
-        #[command(flatten)]
-        on: ArchiveArgs,
-        /// Name of the user that owns the channel.
-        owner: String,
-        /// Name of the channel.
-        name: String,
-    },
+    Remove(ChannelArgs),
+}
+
+/// The channel that a command acts on.
+#[derive(Args, Debug)]
+pub(super) struct ChannelArgs {
+    #[command(flatten)]
+    on: ArchiveArgs,
+    /// Name of the user that owns the channel.
+    pub(super) owner: String,
+    /// Name of the channel.
+    pub(super) name: String,
+}
+
+/// A channel to add.
+#[derive(Args, Debug)]
+pub(super) struct NewChannelArgs {
+    #[command(flatten)]
+    on: ArchiveArgs,
+    /// Name of the user that owns the channel.
+    pub(super) owner: String,
+    /// Name of the channel, without a colon.
+    pub(super) name: String,
+    /// Delivery method: download, directory, email, ftp, ftps, sftp, s3, webhook.
+    #[arg(long, value_name = "METHOD", value_parser = word::<ChannelMethod>)]
+    method: ChannelMethod,
+    /// A format to deliver of each item, such as _NormalHires.jpg or .json; can be repeated.
+    #[arg(long = "format", value_name = "FORMAT", required = true, allow_hyphen_values = true)]
+    formats: Vec<String>,
+    /// A setting of the method, such as port=2222 or allowHttp=true; NAME:=JSON for lists; can be
+    /// repeated. Put secrets into --settings-file instead.
+    #[arg(id = "channel_settings", long = "setting", value_name = "NAME=VALUE")]
+    settings: Vec<String>,
+    /// A file with a JSON object of settings.
+    #[arg(long, value_name = "FILE")]
+    settings_file: Option<PathBuf>,
 }
 
 /// The subcommands of `wirephoto delivery`.
@@ -163,52 +154,39 @@ fn settings(
 
 pub(super) fn channel(command: ChannelCommand) -> Result<(), CommandFailure> {
     match command {
-        ChannelCommand::Add {
-            on,
-            owner,
-            name,
-            method,
-            formats,
-            settings: given,
-            settings_file,
-        } => {
-            let settings = settings(method, settings_file.as_deref(), &given)?;
+        ChannelCommand::Add(args) => {
+            let NewChannelArgs { on, owner, name, method, formats, .. } = args;
+            let settings = settings(method, args.settings_file.as_deref(), &args.settings)?;
             let method = method.as_str().to_owned();
             let request = ChannelRequest { owner, name, method, formats, settings };
             let id = on.open()?.add_channel(&request, clock::now())?;
-            done(&on, &id, "is added", true);
+            print_done(&on, &id, "added", true);
         }
-        ChannelCommand::List { on, user } => list_channels(&on, user)?,
-        ChannelCommand::Disable { on, owner, name } => {
-            let id = on.open()?.set_channel_active(&owner, &name, false)?;
-            done(&on, &id, "is disabled", false);
+        ChannelCommand::List { on, user } => {
+            let head = ["CHANNEL", "METHOD", "FORMATS", "SETTINGS", "STATE"];
+            let channels = on.open()?.list_channels(user)?;
+            print_list(on.is_json(), &channels, channel_facts, head, channel_row);
         }
-        ChannelCommand::Enable { on, owner, name } => {
-            let id = on.open()?.set_channel_active(&owner, &name, true)?;
-            done(&on, &id, "is enabled", true);
-        }
-        ChannelCommand::Remove { on, owner, name } => {
+        ChannelCommand::Disable(channel) => set_active(&channel, false)?,
+        ChannelCommand::Enable(channel) => set_active(&channel, true)?,
+        ChannelCommand::Remove(ChannelArgs { on, owner, name }) => {
             let id = on.open()?.remove_channel(&owner, &name)?;
-            done(&on, &id, "is removed", false);
+            print_done(&on, &id, "removed", false);
         }
     }
     Ok(())
 }
 
-fn done(on: &ArchiveArgs, id: &ChannelId, what: &str, active: bool) {
-    let facts = json!({ "channel": id.to_string(), "active": active });
-    on.print_done(&format!("channel {:?} {what}", id.to_string()), facts, None);
+fn set_active(channel: &ChannelArgs, active: bool) -> Result<(), CommandFailure> {
+    let ChannelArgs { on, owner, name } = channel;
+    let id = on.open()?.set_channel_active(owner, name, active)?;
+    print_done(on, &id, enabled(active), active);
+    Ok(())
 }
 
-fn list_channels(on: &ArchiveArgs, user: Option<String>) -> Result<(), CommandFailure> {
-    let channels = on.open()?.list_channels(user)?;
-    if on.is_json() {
-        print_line(&channels.iter().map(channel_facts).collect::<Value>().to_string());
-        return Ok(());
-    }
-    let rows: Vec<_> = channels.iter().map(channel_row).collect();
-    print_line(&table(["CHANNEL", "METHOD", "FORMATS", "SETTINGS", "STATE"], &rows));
-    Ok(())
+fn print_done(on: &ArchiveArgs, id: &ChannelId, what: &str, active: bool) {
+    let facts = json!({ "channel": id.to_string(), "active": active });
+    on.print_done(&format!("channel {:?} is {what}", id.to_string()), &facts);
 }
 
 fn channel_facts(channel: &Channel) -> Value {
@@ -224,36 +202,28 @@ fn channel_facts(channel: &Channel) -> Value {
 }
 
 fn channel_row(channel: &Channel) -> [String; 5] {
-    let state = if channel.active { "enabled" } else { "disabled" };
     [
         channel.id().to_string(),
         channel.method.as_str().to_owned(),
         channel.formats.join(" "),
         shown_settings(channel).to_string(),
-        state.to_owned(),
+        enabled(channel.active).to_owned(),
     ]
 }
 
 pub(super) fn delivery(command: DeliveryCommand) -> Result<(), CommandFailure> {
     match command {
-        DeliveryCommand::List { on, state } => list_deliveries(&on, state),
+        DeliveryCommand::List { on, state } => {
+            let head = ["ID", "STATE", "CHANNEL", "ITEM", "TRIES", "UPDATED", "ERROR"];
+            let deliveries = on.open()?.list_deliveries(state)?;
+            print_list(on.is_json(), &deliveries, delivery_facts, head, delivery_row);
+        }
         DeliveryCommand::Retry { on, id } => {
             on.open()?.retry_delivery(id, clock::now())?;
             let facts = json!({ "id": id.to_string(), "state": DeliveryState::Queued.as_str() });
-            on.print_done(&format!("delivery {id} is queued again"), facts, None);
-            Ok(())
+            on.print_done(&format!("delivery {id} is queued again"), &facts);
         }
     }
-}
-
-fn list_deliveries(on: &ArchiveArgs, state: Option<DeliveryState>) -> Result<(), CommandFailure> {
-    let deliveries = on.open()?.list_deliveries(state)?;
-    if on.is_json() {
-        print_line(&deliveries.iter().map(delivery_facts).collect::<Value>().to_string());
-        return Ok(());
-    }
-    let rows: Vec<_> = deliveries.iter().map(delivery_row).collect();
-    print_line(&table(["ID", "STATE", "CHANNEL", "ITEM", "TRIES", "UPDATED", "ERROR"], &rows));
     Ok(())
 }
 

@@ -3,9 +3,8 @@
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::{CommandFailure, CommonArgs, open_archive, print_line};
+use super::{CommandFailure, CommonArgs, open_archive, print_json, print_line};
 use crate::app::remove_demo_accounts;
-use crate::runtime::config;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum DemoCommand {
@@ -24,7 +23,7 @@ pub(super) enum DemoCommand {
 
 pub(super) fn run(command: DemoCommand) -> Result<(), CommandFailure> {
     let DemoCommand::Remove { common, json } = command;
-    let (config, _) = config::load(&common.sources(&[]))?;
+    let config = common.config()?;
     let outcome = remove_demo_accounts(&open_archive(&config)?, &config)?;
     if json {
         let removed = outcome.removed.iter();
@@ -32,11 +31,10 @@ pub(super) fn run(command: DemoCommand) -> Result<(), CommandFailure> {
         let retained = outcome.retained.iter();
         let retained =
             retained.map(|(kind, name, why)| json!({ "kind": kind, "name": name, "why": why }));
-        let line = json!({
+        print_json(&json!({
             "removed": removed.collect::<Value>(),
             "kept": retained.collect::<Value>(),
-        });
-        print_line(&line.to_string());
+        }));
         return Ok(());
     }
     for (kind, name) in &outcome.removed {

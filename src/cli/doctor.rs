@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::health::{CertificateTrust, HealthReply, get};
 use super::table::table;
-use super::{CommandFailure, print_line};
+use super::{CommandFailure, print_json, print_line};
 use crate::app::doctor::examine;
 use crate::cluster::membership::limits::SKEW_S;
 use crate::runtime::clock;
@@ -18,7 +18,7 @@ pub(super) fn run(config: &Config, json: bool) -> Result<(), CommandFailure> {
     found.extend(public_view(config)?);
     if json {
         for finding in &found {
-            print_line(&json!(finding).to_string());
+            print_json(&json!(finding));
         }
     } else {
         let rows: Vec<_> = found.iter().map(row).collect();

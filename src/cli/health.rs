@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use reqwest::{Client, redirect::Policy};
 use serde_json::json;
 
-use super::{CommandFailure, print_error, print_line};
+use super::{CommandFailure, print_error, print_json, print_line};
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind};
 
@@ -39,8 +39,7 @@ pub(super) fn check_service(
     let ready = status == 200 && state == Some(HealthStatus::Ready);
     let reason = body.and_then(|health| health.reason).filter(|_| !ready);
     if json {
-        let facts = json!({ "url": url, "ready": ready, "status": status, "reason": reason });
-        print_line(&facts.to_string());
+        print_json(&json!({ "url": url, "ready": ready, "status": status, "reason": reason }));
     } else if ready {
         print_line("ready");
     } else {

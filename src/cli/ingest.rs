@@ -2,16 +2,17 @@
 
 use std::{
     fs,
-    io::{self, IsTerminal},
     ops::ControlFlow,
     path::{Path, PathBuf},
 };
 
-use indicatif::{ProgressBar, ProgressStyle};
 use parking_lot::Mutex;
 use serde_json::json;
 
-use super::{CommandFailure, audit_record, open_archive, print_error, print_line, report_opened};
+use super::progress::progress_bar;
+use super::{
+    CommandFailure, audit_record, open_archive, print_error, print_json, print_line, report_opened,
+};
 use crate::app::OpenArchive;
 use crate::archive::ingest::{
     self, FoundFiles, Ingest, IngestFailure, IngestedItem, LinesEvent, LinesTally,
@@ -33,12 +34,11 @@ pub(super) fn ingest_paths(
     // A bucket that refuses writes is detected before the first file is read.
     let archive = report_opened(OpenArchive::open_to_write(config)?);
     let FoundFiles { incoming, lines, skipped, failures } = ingest::find(paths);
-    let bar = progress_bar(incoming.len(), json);
+    let template = "{bar:40} {pos}/{len} items, {per_sec}, {eta} left";
+    let length = u64::try_from(incoming.len()).ok();
+    let bar = progress_bar(length, template, json || incoming.is_empty());
     let tally = Mutex::new(IngestTally::default());
-    for failure in failures {
-        let outcome = Err(failure);
-        tally.lock().report(&outcome, json);
-    }
+    failures.into_iter().for_each(|failure| tally.lock().report(&Err(failure), json));
     let ingest = archive.ingest(config)?.with_sources(paths);
     ingest::ingest_all(&ingest, incoming, config.ingest_workers(), &clock::now, &|_, outcome| {
         let mut tally = tally.lock();
@@ -82,35 +82,29 @@ pub(super) fn withdraw(
     let mut failed = 0_u64;
     for name in names {
         // A bad name must not keep the other items from being withdrawn.
-        let outcome = match item_of(name) {
-            Ok(key) => match ingest.withdraw(&key, clock::now()) {
-                Ok(true) => Ok(key),
-                Ok(false) => Err(format!("{name}: no such item")),
-                Err(cause) => Err(format!("{name}: {cause}")),
-            },
-            Err(cause) => Err(cause),
-        };
+        let outcome = item_of(name).and_then(|key| match ingest.withdraw(&key, clock::now()) {
+            Ok(true) => Ok(key),
+            Ok(false) => Err(format!("{name}: no such item")),
+            Err(cause) => Err(format!("{name}: {cause}")),
+        });
         match outcome {
             Ok(key) => {
                 withdrawn += 1;
                 if json {
-                    print_line(
-                        &json!({ "item": key.to_string(), "status": "withdrawn" }).to_string(),
-                    );
+                    print_json(&json!({ "item": key.to_string(), "status": "withdrawn" }));
                 }
             }
             Err(error) => {
                 failed += 1;
                 if json {
-                    let line = json!({ "name": name, "status": "failed", "error": error });
-                    print_line(&line.to_string());
+                    print_json(&json!({ "name": name, "status": "failed", "error": error }));
                 }
                 print_error(&error);
             }
         }
     }
     if json {
-        print_line(&json!({ "withdrawn": withdrawn, "failed": failed }).to_string());
+        print_json(&json!({ "withdrawn": withdrawn, "failed": failed }));
     } else {
         print_line(&format!("{withdrawn} withdrawn, {failed} failed"));
     }
@@ -127,23 +121,6 @@ pub(super) fn item_of(name: &str) -> Result<ItemKey, String> {
     parsed.map_err(|cause| format!("{name}: names no item: {cause}"))
 }
 
-fn progress_bar(length: usize, json: bool) -> ProgressBar {
-    let style = "{bar:40} {pos}/{len} items, {per_sec}, {eta} left";
-    bar(u64::try_from(length).unwrap_or(u64::MAX), style, json || length == 0)
-}
-
-/// Creates a progress bar on a terminal, or a hidden bar if the output is not for people.
-fn bar(length: u64, style: &str, hidden: bool) -> ProgressBar {
-    if hidden || !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(length);
-    match ProgressStyle::with_template(style) {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
-}
-
 #[derive(Default)]
 struct IngestTally {
     created: u64,
@@ -158,8 +135,8 @@ impl IngestTally {
     /// one.
     fn ingest_lines(&mut self, ingest: &Ingest, path: &Path, workers: usize, json: bool) {
         let length = fs::metadata(path).map_or(0, |metadata| metadata.len());
-        let style = "{bar:40} {bytes}/{total_bytes} {msg}, {bytes_per_sec}, {eta} left";
-        let bar = bar(length, style, json);
+        let template = "{bar:40} {bytes}/{total_bytes} {msg}, {bytes_per_sec}, {eta} left";
+        let bar = progress_bar(Some(length), template, json);
         bar.set_message(path.display().to_string());
         let diagnostics = self.diagnostics.clone();
         let file_tally = ingest::ingest_lines(ingest, path, workers, &clock::now, &mut |event| {
@@ -179,36 +156,27 @@ impl IngestTally {
         self.failed += failed;
         if json {
             let path = path.display().to_string();
-            print_line(
-                &json!({
-                    "path": path,
-                    "status": "ended",
-                    "created": created,
-                    "replaced": replaced,
-                    "failed": failed,
-                })
-                .to_string(),
-            );
+            print_json(&json!({
+                "path": path,
+                "status": "ended",
+                "created": created,
+                "replaced": replaced,
+                "failed": failed,
+            }));
         }
     }
 
     fn report(&mut self, outcome: &Result<IngestedItem, IngestFailure>, json: bool) {
         match outcome {
             Ok(item) => {
-                let word = match item.written {
-                    ItemWriteOutcome::Created => "created",
-                    ItemWriteOutcome::Replaced => "replaced",
+                let (count, word) = match item.written {
+                    ItemWriteOutcome::Created => (&mut self.created, "created"),
+                    ItemWriteOutcome::Replaced => (&mut self.replaced, "replaced"),
                 };
-                match item.written {
-                    ItemWriteOutcome::Created => self.created += 1,
-                    ItemWriteOutcome::Replaced => self.replaced += 1,
-                }
+                *count += 1;
                 if json {
                     let key = item.key.to_string();
-                    print_line(
-                        &json!({ "item": key, "status": word, "warnings": item.warnings })
-                            .to_string(),
-                    );
+                    print_json(&json!({ "item": key, "status": word, "warnings": item.warnings }));
                 } else {
                     for warning in &item.warnings {
                         print_error(&format!("{}: warning: {warning}", item.key));
@@ -226,15 +194,12 @@ impl IngestTally {
     fn summary(&self, skipped: usize, json: bool) {
         let Self { created, replaced, failed, .. } = self;
         if json {
-            print_line(
-                &json!({
-                    "created": created,
-                    "replaced": replaced,
-                    "failed": failed,
-                    "passedOver": skipped,
-                })
-                .to_string(),
-            );
+            print_json(&json!({
+                "created": created,
+                "replaced": replaced,
+                "failed": failed,
+                "passedOver": skipped,
+            }));
             return;
         }
         let mut text = format!("{created} created, {replaced} replaced, {failed} failed");
@@ -263,7 +228,7 @@ fn report_failure(failure: &IngestFailure, json: bool) {
         if let Some(number) = failure.line {
             line["line"] = json!(number);
         }
-        print_line(&line.to_string());
+        print_json(&line);
     }
     print_error(&failure.to_string());
 }

@@ -1,27 +1,28 @@
 //! `wirephoto check`, `backup` and `restore`.
 
 use std::{
-    io::{self, IsTerminal},
     path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
 use clap::{Args, Subcommand};
-use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::{Value, json};
+use indicatif::ProgressBar;
+use serde_json::json;
 
-use super::{CommandFailure, CommonArgs, audit_record, print_error, print_line, report_opened};
-use crate::app::backup::{self, BackupRequest, CopyEvent, CopyTally, RestoreReport};
+use super::progress::progress_bar;
+use super::{
+    CommandFailure, CommonArgs, audit_record, print_error, print_json, print_line, report_opened,
+};
+use crate::app::backup::{self, BackupRequest, CopyEvent, CopyLocation, CopyTally, RestoreReport};
 use crate::app::check::{
     self, ArchiveProblem, CheckDepth, CheckReport, CheckRequest, InterruptedCheck, OriginalsTally,
     StandardReport,
 };
-use crate::app::original_copies::{self, CopyLocation};
 use crate::app::verify::{VerifyReport, VerifyRequest, verify};
 use crate::app::{OpenArchive, forget_standard_progress};
 use crate::runtime::clock;
-use crate::runtime::config::{self, Config, OriginalsLocation, SettingValue};
+use crate::runtime::config::{Config, OriginalsLocation, SettingValue};
 
 /// Added to a summary when some item rows are damaged.
 const NOT_ALL_READ: &str =
@@ -33,13 +34,12 @@ fn print(problem: &ArchiveProblem, json: bool) {
         // Replaced photographs leave many orphans; the summary counts them.
         if json {
             let hash = hash.to_string();
-            let line = json!({ "orphan": hash, "bytes": bytes, "removed": is_pruned });
-            print_line(&line.to_string());
+            print_json(&json!({ "orphan": hash, "bytes": bytes, "removed": is_pruned }));
         }
     } else if json && problem.is_warning() {
-        print_line(&json!({ "warning": problem.to_string() }).to_string());
+        print_json(&json!({ "warning": problem.to_string() }));
     } else if json {
-        print_line(&json!({ "problem": problem.word(), "text": problem.to_string() }).to_string());
+        print_json(&json!({ "problem": problem.word(), "text": problem.to_string() }));
     } else if problem.remains() {
         print_error(&problem.to_string());
     } else {
@@ -129,32 +129,11 @@ pub(super) fn check(config: &Config, args: CheckArgs, json: bool) -> Result<(), 
         audit_record::add_detail(format!("{} orphans removed", report.pruned.count));
     }
     if json {
-        print_line(&check_json(&report).to_string());
+        print_json(&json!(report));
     } else {
         print_line(&check_text(&report, request.depth));
     }
     if report.remaining > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
-}
-
-/// Returns the summary of a check as JSON.
-fn check_json(report: &CheckReport) -> Value {
-    let CheckReport { originals, read, remaining, removed, orphans, pruned, is_complete, .. } =
-        report;
-    let mut line = json!({ "originals": originals, "read": read, "problems": remaining,
-        "removed": removed, "orphans": tally_json(orphans),
-        "prunedOrphans": tally_json(pruned),
-        "allItemsRead": is_complete });
-    if let Some(InterruptedCheck { originals, problems, began }) = report.earlier {
-        line["resumed"] = json!({ "originals": originals, "problems": problems, "began": began });
-    }
-    if let Some(StandardReport { made, failed, to_go }) = report.standard {
-        line["standardRenditions"] = json!({ "made": made, "failed": failed, "toGo": to_go });
-    }
-    line
-}
-
-fn tally_json(tally: &OriginalsTally) -> Value {
-    json!({ "count": tally.count, "bytes": tally.bytes })
 }
 
 /// Returns the summary of a check as text.
@@ -312,7 +291,7 @@ pub(super) enum BackupCommand {
 
 pub(super) fn backup_command(command: BackupCommand) -> Result<(), CommandFailure> {
     let BackupCommand::Verify { common, read, bucket, originals, json, target } = command;
-    let (config, _) = config::load(&common.sources(&[]))?;
+    let config = common.config()?;
     let location = bucket.or(originals.map(OriginalsLocation::Folder));
     if location.is_none() && target.is_none() {
         let message =
@@ -321,15 +300,14 @@ pub(super) fn backup_command(command: BackupCommand) -> Result<(), CommandFailur
     }
     let request = VerifyRequest { backup: target.as_deref(), place: location.as_ref(), read };
     let verified = verify(&config, request, &|problem| print(problem, json))?;
-    let VerifyReport { place: location, originals, read, problems, unnamed } = verified;
+    let problems = verified.problems;
     if json {
-        let line = json!({ "place": location, "originals": originals, "read": read,
-            "problems": problems, "unnamed": unnamed });
-        print_line(&line.to_string());
+        print_json(&json!(verified));
     } else {
+        let VerifyReport { place, originals, read, unnamed, .. } = verified;
         let verdict = if problems == 0 { "matches" } else { "does not match" };
         let mut text = format!(
-            "{location} {verdict}: {originals} originals expected, {problems} problems, {read} \
+            "{place} {verdict}: {originals} originals expected, {problems} problems, {read} \
              originals read"
         );
         if unnamed > 0 {
@@ -368,9 +346,8 @@ fn report_copied(
 ) -> Result<(), CommandFailure> {
     let CopyTally { copied, copied_bytes, present, pruned: _ } = tally;
     if json {
-        let line = json!({ "place": location.print(), "copied": copied, "copiedBytes": copied_bytes,
-            "there": present, "lost": lost });
-        print_line(&line.to_string());
+        print_json(&json!({ "place": location.print(), "copied": copied,
+            "copiedBytes": copied_bytes, "there": present, "lost": lost }));
     } else {
         let mut text =
             format!("{}: {copied} originals copied, {present} already there", location.print());
@@ -393,7 +370,7 @@ pub(super) fn backup(
     let bar = CopyProgressBar::new(json);
     let Some(target) = target.filter(|_| !originals_only) else {
         let location = copy_location(target, bucket)?;
-        let result = original_copies::copy_originals(config, location, *verify, &|event| {
+        let result = backup::copy_originals(config, location, *verify, &|event| {
             bar.update(event);
         });
         bar.shown.finish_and_clear();
@@ -424,7 +401,7 @@ pub(super) fn backup(
         line["copiedBytes"] = copied_bytes.into();
         line["there"] = present.into();
         line["pruned"] = pruned.into();
-        print_line(&line.to_string());
+        print_json(&line);
     } else {
         let mut text = format!(
             "{}: {} items, {} originals ({copied} copied, {present} already there), schema {}",
@@ -463,8 +440,7 @@ pub(super) fn restore(
     let bar = CopyProgressBar::new(json);
     let Some(source) = source.filter(|_| !originals_only) else {
         let location = copy_location(source, bucket)?;
-        let result =
-            original_copies::restore_originals(config, location, &|event| bar.update(event));
+        let result = backup::restore_originals(config, location, &|event| bar.update(event));
         bar.shown.finish_and_clear();
         let (tally, lost) = result?;
         return report_copied(location, tally, lost, json);
@@ -482,10 +458,9 @@ pub(super) fn restore(
     let problems = report.remaining.saturating_sub(underived);
     let originals = report.originals;
     if json {
-        let line = json!({ "originals": originals, "copied": tally.copied,
+        print_json(&json!({ "originals": originals, "copied": tally.copied,
             "there": tally.present, "lost": lost, "problems": problems, "underived": underived,
-            "allItemsRead": report.is_complete });
-        print_line(&line.to_string());
+            "allItemsRead": report.is_complete }));
     } else {
         let mut text = format!(
             "{}: {originals} originals restored and checked, {problems} problems",
@@ -541,12 +516,8 @@ struct CopyProgressBar {
 
 impl CopyProgressBar {
     fn new(json: bool) -> Self {
-        if json || !io::stderr().is_terminal() {
-            return Self { shown: ProgressBar::hidden() };
-        }
-        let style = ProgressStyle::with_template("{msg:9} {bar:40} {pos}/{len}, {eta} left");
-        let bar = ProgressBar::new(0);
-        Self { shown: style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style)) }
+        let template = "{msg:9} {bar:40} {pos}/{len}, {eta} left";
+        Self { shown: progress_bar(Some(0), template, json) }
     }
 
     fn update(&self, event: CopyEvent<'_>) {

@@ -75,7 +75,7 @@ fn write_page(file: &Path, page: &[u8]) -> Result<(), CommandFailure> {
     fs::write(file, page).map_err(|cause| write_error(file, &cause))
 }
 
-fn write_error(path: &Path, cause: &io::Error) -> CommandFailure {
+pub(super) fn write_error(path: &Path, cause: &io::Error) -> CommandFailure {
     Error::new(ErrorKind::Internal, format!("{}: {cause}", path.display())).into()
 }
 

@@ -1,29 +1,41 @@
 //! `wirephoto migrate`: migrates the archive to a different database and store.
 
-use std::{
-    io::{self, IsTerminal},
-    sync::Arc,
-};
+use std::sync::Arc;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use clap::Args;
+use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
 
-use super::{CommandFailure, open_archive, print_error, print_line, report_upgrade};
+use super::progress::progress_bar;
+use super::{CommandFailure, open_archive, print_error, print_json, print_line, report_upgrade};
 use crate::app::backup::{CopyEvent, CopyTally};
 use crate::app::migrate::{self, MigrationReport, MigrationRequest};
 use crate::runtime::config::{Config, DatabaseUrl, OriginalsLocation, SettingValue};
 use crate::storage::database::MigratedRows;
 
 /// The arguments of `wirephoto migrate`.
+#[derive(Args, Debug)]
 pub(super) struct MigrateArgs {
-    pub to: Option<String>,
-    pub store: Option<String>,
-    pub switch: bool,
-    pub verify: bool,
-    /// Undoes an earlier switch instead of migrating.
-    pub undo: bool,
-    /// With `undo`: does not check whether the new database is in use.
-    pub force: bool,
+    /// The new database, which must be empty: postgres://USER:PASSWORD@HOST/NAME.
+    #[arg(long, value_name = "URL")]
+    to: Option<String>,
+    /// The new location of the originals: s3://BUCKET/PREFIX, reached with the settings store.*, or a
+    /// folder.
+    #[arg(long, value_name = "PLACE")]
+    store: Option<String>,
+    /// Switches to the new location at the end; this archive then refuses writes.
+    #[arg(long)]
+    switch: bool,
+    /// Reads the originals that were copied earlier, and copies damaged ones again.
+    #[arg(long)]
+    verify: bool,
+    /// Undoes a switch, so that the archive is used here again; refused if the database --to may be in
+    /// use.
+    #[arg(long, conflicts_with_all = ["store", "switch", "verify"])]
+    pub(super) undo: bool,
+    /// With --undo, does not ask the new database, for one that is lost for good.
+    #[arg(long, requires = "undo", conflicts_with = "to")]
+    force: bool,
 }
 
 pub(super) fn migrate(
@@ -56,7 +68,7 @@ pub(super) fn migrate(
         switch: args.switch,
         verify: args.verify,
     };
-    let bar = bar(json);
+    let bar = progress_bar(None, "{spinner} {msg:18} {human_pos}, {elapsed}", json);
     let row_bar = bar.clone();
     let on_rows = Arc::new(move |table: &'static str, count: usize| {
         row_bar.set_message(table);
@@ -84,15 +96,6 @@ fn show_event(bar: &ProgressBar, event: CopyEvent<'_>) {
         CopyEvent::Original => bar.inc(1),
         CopyEvent::Failed(why) => bar.suspend(|| print_error(why)),
     }
-}
-
-fn bar(json: bool) -> ProgressBar {
-    if json || !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new_spinner();
-    let style = ProgressStyle::with_template("{spinner} {msg:18} {human_pos}, {elapsed}");
-    style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style))
 }
 
 fn print_report(report: &MigrationReport, request: MigrationRequest<'_>, json: bool) -> String {
@@ -168,7 +171,7 @@ fn undo_migration(config: &Config, args: &MigrateArgs, json: bool) -> Result<(),
     let to = to.map_err(|why| CommandFailure::Usage(format!("--to: {why}")))?;
     let home = migrate::undo_migration(&open_archive(config)?, config, to.as_ref())?;
     if json {
-        print_line(&json!({ "movedTo": home, "switched": false }).to_string());
+        print_json(&json!({ "movedTo": home, "switched": false }));
     } else {
         print_line(&format!("the archive is in use here again, and no longer in {home}"));
     }

@@ -3,6 +3,7 @@
 mod accounts;
 mod audit;
 mod audit_record;
+mod benchmark;
 mod channels;
 mod demo;
 mod doctor;
@@ -13,9 +14,11 @@ mod manual;
 mod migrate;
 mod nodes;
 mod outbox;
+mod progress;
 mod purge;
 mod reference;
 mod secrets;
+mod serve;
 mod signing_key;
 mod store;
 mod subprocess;
@@ -23,28 +26,20 @@ mod table;
 mod values;
 
 use std::{
-    io::{self, IsTerminal, Write},
-    path::{Path, PathBuf},
+    io::{self, Write},
+    path::PathBuf,
     process::ExitCode,
 };
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use indicatif::ProgressBar;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::app::bench::{self, BenchEffort, BenchError, BenchSetup};
-use crate::app::{self, OpenArchive, ServerLaunch, ServerProcess, allow_connections};
-use crate::cluster::membership::ClusterLease;
+use crate::app::OpenArchive;
 use crate::runtime::config::{self, Config, SettingSources};
 use crate::runtime::error::{Error, ErrorKind};
-use crate::runtime::limits::BENCH_SECONDS;
 use crate::runtime::modes;
-use crate::runtime::telemetry::{LogSetup, Logs};
 use values::name_and_value;
-
-/// Maximum seconds per operation of a benchmark.
-const BENCH_SECONDS_MAX: u64 = 60;
 
 /// Rendition server and content API for news agencies and picture desks.
 #[derive(Debug, Parser)]
@@ -57,27 +52,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum CliCommand {
     /// Serves media, the API and the pages until SIGTERM or SIGINT; SIGHUP reloads the settings.
-    Serve {
-        #[command(flatten)]
-        common: CommonArgs,
-        /// Address and port to listen on.
-        #[arg(long, value_name = "ADDR")]
-        listen: Option<String>,
-        /// Base URL of the links in documents and pages.
-        #[arg(long, value_name = "URL")]
-        public_url: Option<String>,
-        /// Role of this process among several over one archive: all, web, worker or edge.
-        #[arg(long, value_name = "ROLE")]
-        role: Option<String>,
-        /// Ingests the demo archive first. Its accounts are publicly known, so it is served to this machine
-        /// only.
-        #[arg(long)]
-        demo: bool,
-        /// Serves the demo to other machines too: everyone who reaches the service can log in and administer
-        /// it.
-        #[arg(long, requires = "demo")]
-        demo_public: bool,
-    },
+    Serve(serve::ServeArgs),
     /// Ingests photographs, item folders, trees of them, and files of documents (.jsonl).
     Ingest {
         #[command(flatten)]
@@ -123,6 +98,7 @@ enum CliCommand {
         /// Prints a JSON object.
         #[arg(long)]
         json: bool,
+        /// The accounts file.
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
@@ -248,26 +224,8 @@ enum CliCommand {
     Migrate {
         #[command(flatten)]
         common: CommonArgs,
-        /// The new database, which must be empty: postgres://USER:PASSWORD@HOST/NAME.
-        #[arg(long, value_name = "URL")]
-        to: Option<String>,
-        /// The new location of the originals: s3://BUCKET/PREFIX, reached with the settings store.*, or a
-        /// folder.
-        #[arg(long, value_name = "PLACE")]
-        store: Option<String>,
-        /// Switches to the new location at the end; this archive then refuses writes.
-        #[arg(long)]
-        switch: bool,
-        /// Reads the originals that were copied earlier, and copies damaged ones again.
-        #[arg(long)]
-        verify: bool,
-        /// Undoes a switch, so that the archive is used here again; refused if the database --to may be in
-        /// use.
-        #[arg(long, conflicts_with_all = ["store", "switch", "verify"])]
-        undo: bool,
-        /// With --undo, does not ask the new database, for one that is lost for good.
-        #[arg(long, requires = "undo", conflicts_with = "to")]
-        force: bool,
+        #[command(flatten)]
+        args: migrate::MigrateArgs,
         /// Prints a JSON object.
         #[arg(long)]
         json: bool,
@@ -286,24 +244,7 @@ enum CliCommand {
     /// The photographs are copied into a temporary data directory, which is removed at the end; nothing else
     /// is touched. Each operation is measured on one render worker and on all of them, without cache and
     /// without HTTP.
-    Bench {
-        #[command(flatten)]
-        given: SettingArgs,
-        /// Folder for the temporary data directory, to measure another disk than the one of the system's
-        /// temporary files.
-        #[arg(long, value_name = "DIR")]
-        data: Option<PathBuf>,
-        /// Seconds per operation; at least five renditions are rendered.
-        #[arg(long, value_name = "N", default_value_t = BENCH_SECONDS,
-            value_parser = clap::value_parser!(u64).range(1..=BENCH_SECONDS_MAX))]
-        seconds: u64,
-        /// Prints a JSON object.
-        #[arg(long)]
-        json: bool,
-        /// Photographs, or folders of photographs.
-        #[arg(required = true, value_name = "FILE")]
-        files: Vec<PathBuf>,
-    },
+    Bench(benchmark::BenchArgs),
     /// Asks a running service for its readiness; exit status 1 if it is not ready.
     Health {
         #[command(flatten)]
@@ -448,6 +389,11 @@ fn print_line(text: &str) {
     drop(writeln!(io::stdout(), "{text}"));
 }
 
+/// Prints a JSON document on one line of standard output.
+fn print_json(document: &Value) {
+    print_line(&document.to_string());
+}
+
 /// Opens the archive for a command, without claiming ownership of its store.
 fn open_archive(config: &Config) -> Result<OpenArchive, CommandFailure> {
     Ok(report_opened(OpenArchive::open_without_ownership(config)?))
@@ -476,14 +422,7 @@ fn run(command: CliCommand) -> Result<(), CommandFailure> {
 
 fn dispatch(command: CliCommand) -> Result<(), CommandFailure> {
     match command {
-        CliCommand::Serve { common, listen, public_url, role, demo, demo_public } => {
-            let flags = [
-                ("server.listen", &listen),
-                ("server.public_url", &public_url),
-                ("server.role", &role),
-            ];
-            serve(common.sources(&flags), DemoFlags { enabled: demo, public: demo_public })
-        }
+        CliCommand::Serve(args) => serve::serve(&args),
         CliCommand::Ingest { common, json, paths } => {
             ingest::ingest_paths(&common.config()?, &paths, json)
         }
@@ -510,29 +449,22 @@ fn dispatch(command: CliCommand) -> Result<(), CommandFailure> {
         CliCommand::Nodes { common, json } => nodes::list(&common.config()?, json),
         CliCommand::Audit { command } => audit::run(command),
         CliCommand::Check { common, args, json } => {
-            maintenance::check(&config::load(&common.sources(&[]))?.0, args, json)
+            maintenance::check(&common.config()?, args, json)
         }
         CliCommand::Backup { command: Some(command), .. } => maintenance::backup_command(command),
         CliCommand::Backup { common, args, json, command: None } => {
-            maintenance::backup(&config::load(&common.sources(&[]))?.0, &args, json)
+            maintenance::backup(&common.config()?, &args, json)
         }
         CliCommand::Restore { common, args, json } => {
-            maintenance::restore(&config::load(&common.sources(&[]))?.0, &args, json)
+            maintenance::restore(&common.config()?, &args, json)
         }
-        CliCommand::Migrate { common, to, store, switch, verify, undo, force, json } => {
-            let args = migrate::MigrateArgs { to, store, switch, verify, undo, force };
-            migrate::migrate(&config::load(&common.sources(&[]))?.0, &args, json)
+        CliCommand::Migrate { common, args, json } => {
+            migrate::migrate(&common.config()?, &args, json)
         }
-        CliCommand::Reindex { common, json } => {
-            reindex(&config::load(&common.sources(&[]))?.0, json)
-        }
-        CliCommand::Bench { given, data, seconds, json, files } => {
-            let sources = SettingSources { file: given.config, flags: given.settings };
-            let within = data.unwrap_or_else(config::temporary_dir);
-            bench(&sources, &within, &files, BenchEffort::seconds(seconds), json)
-        }
+        CliCommand::Reindex { common, json } => reindex(&common.config()?, json),
+        CliCommand::Bench(args) => benchmark::run(args),
         CliCommand::Health { common, url, json } => {
-            health::check_service(&config::load(&common.sources(&[]))?.0, url.as_deref(), json)
+            health::check_service(&common.config()?, url.as_deref(), json)
         }
         CliCommand::Man { dir } => manual::write(dir.as_deref()),
         CliCommand::Reference { dir } => reference::write(&dir),
@@ -554,7 +486,7 @@ fn program_failure(message: String) -> CommandFailure {
 fn reindex(config: &Config, json: bool) -> Result<(), CommandFailure> {
     let items = open_archive(config)?.request_reindex()?;
     if json {
-        print_line(&json!({ "items": items }).to_string());
+        print_json(&json!({ "items": items }));
     } else {
         print_line(&format!(
             "every process that searches builds a new index of {items} items next to its current \
@@ -564,115 +496,11 @@ fn reindex(config: &Config, json: bool) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// The flags of `serve` about the demo.
-struct DemoFlags {
-    enabled: bool,
-    public: bool,
-}
-
-fn serve(
-    sources: SettingSources,
-    DemoFlags { enabled: demo, public }: DemoFlags,
-) -> Result<(), CommandFailure> {
-    let (config, _) = config::load(&sources)?;
-    // Checked first: nothing may be created for a demo that is refused.
-    if demo && !public {
-        app::refuse_public_demo(&config)
-            .map_err(|error| CommandFailure::Usage(error.to_string()))?;
-    }
-    // Fails before a data directory is created.
-    let demo_folder = if demo { Some(app::find_demo(&config)?) } else { None };
-    let telemetry = &config.telemetry;
-    let level = telemetry.log_level.as_str();
-    let setup = LogSetup { format: telemetry.log_format, level, file: &telemetry.log_file };
-    let logs = Logs::start(setup).map_err(|error| CommandFailure::Usage(error.to_string()))?;
-    allow_connections(config.server.connections_max);
-    let archive = OpenArchive::open_to_serve(&config)?;
-    if !demo && let Some(warning) = app::demo_warning(&archive.db)? {
-        tracing::warn!("{warning}");
-    }
-    let (node, keeper) = archive.join_cluster(&config)?;
-    if let Some(demo_folder) = &demo_folder {
-        // Several nodes may start at once: the first ingests the demo under the lease, the others find it
-        // complete.
-        let count = node.run_exclusively(ClusterLease::Starting, || {
-            app::ingest_demo(&archive, &config, demo_folder)
-        })?;
-        if count > 0 {
-            print_line(&format!("ingested {count} items of the demo archive"));
-        }
-    }
-    let server =
-        ServerProcess::start(ServerLaunch { config, sources, logs }, archive, node, keeper)?;
-    print_line(&format!("listening on {}", server.url()));
-    if let Some(url) = server.admin_url() {
-        print_line(&format!("metrics at {url}/metrics"));
-    }
-    if demo {
-        print_line(&demo::text(server.public_url()));
-    }
-    server.run()?;
-    Ok(())
-}
-
-fn bench(
-    sources: &SettingSources,
-    within: &Path,
-    files: &[PathBuf],
-    effort: BenchEffort,
-    json: bool,
-) -> Result<(), CommandFailure> {
-    let (config, _) = config::load(sources)?;
-    measure(&BenchSetup { config: &config, files, within, effort }, json)
-}
-
-fn measure(setup: &BenchSetup<'_>, json: bool) -> Result<(), CommandFailure> {
-    let bar = if json || !io::stderr().is_terminal() {
-        ProgressBar::hidden()
-    } else {
-        ProgressBar::new_spinner()
-    };
-    let measured = bench::run(setup, &|what| {
-        bar.set_message(what.to_owned());
-        bar.tick();
-    });
-    bar.finish_and_clear();
-    match measured {
-        Ok(report) if json => print_line(&report.json().to_string()),
-        // The table ends with a line break, and `print_line` adds one.
-        Ok(report) => print_line(report.table().trim_end()),
-        Err(BenchError::Files(failures)) => {
-            failures.iter().for_each(|failure| print_error(&failure.to_string()));
-            return Err(CommandFailure::Reported);
-        }
-        Err(BenchError::Interrupted) => {
-            print_error("interrupted");
-            return Err(CommandFailure::Reported);
-        }
-        Err(BenchError::Failed(error)) => return Err(error.into()),
-    }
-    Ok(())
-}
-
 fn print_config(sources: &SettingSources, json: bool) -> Result<(), CommandFailure> {
     let (config, values) = config::load(sources)?;
     let rows = config.rows(&values);
     if json {
-        let rows: Vec<_> = rows
-            .iter()
-            .map(|row| {
-                json!({
-                    "name": row.name,
-                    "value": row.value,
-                    "default": row.default,
-                    "source": row.origin.as_str(),
-                    "unit": row.unit,
-                    "meaning": row.doc,
-                    "reloads": row.reloads,
-                })
-            })
-            .collect();
-        print_line(&json!(rows).to_string());
+        print_json(&json!(rows));
         return Ok(());
     }
     let mut section = "";

@@ -2,23 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::table::table;
-use super::{CommandFailure, open_archive, print_line};
+use super::table::print_list;
+use super::{CommandFailure, open_archive};
 use crate::cluster::membership::{self, ObservedNode, limits::HEARTBEAT_TIMEOUT};
 use crate::runtime::config::Config;
 
 /// Lists the nodes, after observing their heartbeats.
 pub(super) fn list(config: &Config, json: bool) -> Result<(), CommandFailure> {
     let nodes = membership::observe(&open_archive(config)?.db, HEARTBEAT_TIMEOUT)?;
-    if json {
-        print_line(&nodes.iter().map(facts).collect::<Value>().to_string());
-        return Ok(());
-    }
-    let rows: Vec<_> = nodes.iter().map(row).collect();
-    print_line(&table(
-        ["NODE", "ROLE", "HEARTBEATS", "LAST SEEN", "LEASES", "INCARNATION"],
-        &rows,
-    ));
+    let head = ["NODE", "ROLE", "HEARTBEATS", "LAST SEEN", "LEASES", "INCARNATION"];
+    print_list(json, &nodes, facts, head, row);
     Ok(())
 }
 

@@ -1,13 +1,13 @@
 //! `wirephoto outbox`: notification messages that are waiting, being sent or parked.
 
 use clap::{ArgGroup, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 
+use super::CommandFailure;
 use super::accounts::ArchiveArgs;
-use super::table::table;
+use super::table::print_list;
 use super::values::word;
-use super::{CommandFailure, print_line};
 use crate::distribution::notifications::{self, MessageChoice};
 use crate::runtime::clock;
 use model::account::{MessageState, OutboxMessage};
@@ -30,6 +30,7 @@ pub(super) enum OutboxCommand {
         /// Id of the message.
         #[arg(group = "which", value_name = "ID")]
         id: Option<Uuid>,
+        /// Retries all parked messages.
         #[arg(long, group = "which")]
         all: bool,
     },
@@ -41,6 +42,7 @@ pub(super) enum OutboxCommand {
         /// Id of the message, in any state.
         #[arg(group = "which", value_name = "ID")]
         id: Option<Uuid>,
+        /// Removes all parked messages.
         #[arg(long, group = "which")]
         all: bool,
     },
@@ -48,18 +50,21 @@ pub(super) enum OutboxCommand {
 
 pub(super) fn run(command: OutboxCommand) -> Result<(), CommandFailure> {
     match command {
-        OutboxCommand::List { on, state } => list(&on, state),
+        OutboxCommand::List { on, state } => {
+            let head = ["ID", "KIND", "STATE", "USER", "TRIES", "CREATED", "ERROR"];
+            let messages = on.outbox()?.list(state)?;
+            print_list(on.is_json(), &messages, notifications::json::message, head, row);
+        }
         OutboxCommand::Retry { on, id, all: _ } => {
             let count = on.outbox()?.retry(which(id), clock::now())?;
             print_done(&on, count, "queued again");
-            Ok(())
         }
         OutboxCommand::Drop { on, id, all: _ } => {
             let count = on.outbox()?.discard(which(id))?;
             print_done(&on, count, "removed");
-            Ok(())
         }
     }
+    Ok(())
 }
 
 fn which(id: Option<Uuid>) -> MessageChoice {
@@ -69,20 +74,7 @@ fn which(id: Option<Uuid>) -> MessageChoice {
 
 fn print_done(on: &ArchiveArgs, count: usize, what: &str) {
     let noun = if count == 1 { "message" } else { "messages" };
-    on.print_done(&format!("{count} {noun} {what}"), json!({ "messages": count }), None);
-}
-
-fn list(on: &ArchiveArgs, state: Option<MessageState>) -> Result<(), CommandFailure> {
-    let messages = on.outbox()?.list(state)?;
-    if on.is_json() {
-        print_line(
-            &messages.iter().map(notifications::json::message).collect::<Value>().to_string(),
-        );
-        return Ok(());
-    }
-    let rows: Vec<_> = messages.iter().map(row).collect();
-    print_line(&table(["ID", "KIND", "STATE", "USER", "TRIES", "CREATED", "ERROR"], &rows));
-    Ok(())
+    on.print_done(&format!("{count} {noun} {what}"), &json!({ "messages": count }));
 }
 
 fn row(message: &OutboxMessage) -> [String; 7] {

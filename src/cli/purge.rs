@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{CommandFailure, ingest::item_of, open_archive, print_line};
+use super::{CommandFailure, ingest::item_of, open_archive, print_json, print_line};
 use crate::distribution::cdn::{self, PurgeRequest};
 use crate::runtime::clock;
 use crate::runtime::config::Config;
@@ -31,7 +31,7 @@ pub(super) fn purge(
         }
     })?;
     if json {
-        print_line(&json!({ "keys": count }).to_string());
+        print_json(&json!({ "keys": count }));
     } else {
         print_line(&format!("{count} keys queued; the running service sends them to the CDN"));
     }

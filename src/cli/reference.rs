@@ -1,15 +1,15 @@
 //! Writes the reference pages in `docs/reference`: settings, commands, metrics, errors and the HTTP API, each
 //! from the table that the program itself uses.
 
-use std::{fs, io, path::Path};
+use std::{fs, path::Path};
 
 use clap::{Arg, Command};
 
-use super::{CommandFailure, manual};
+use super::CommandFailure;
+use super::manual::{self, write_error};
 use crate::http::error_reference;
 use crate::http::openapi;
 use crate::runtime::config;
-use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::markdown::{cell, code_cell, escaped};
 use crate::runtime::telemetry;
 
@@ -34,10 +34,6 @@ pub(super) fn write(dir: &Path) -> Result<(), CommandFailure> {
         fs::write(&file, page).map_err(|cause| write_error(&file, &cause))?;
     }
     Ok(())
-}
-
-fn write_error(path: &Path, cause: &io::Error) -> CommandFailure {
-    Error::new(ErrorKind::Internal, format!("{}: {cause}", path.display())).into()
 }
 
 fn settings() -> String {
@@ -78,13 +74,11 @@ fn metrics() -> String {
          Labels are named in the meaning: *by route* is the label `route`.\n\n\
          | Metric | Type | Meaning |\n| --- | --- | --- |\n",
     );
-    for metric in telemetry::descriptions() {
-        page.push_str(&format!(
-            "| `{}` | {} | {} |\n",
-            metric.name,
-            metric.kind,
-            cell(&metric.help)
-        ));
+    let mut metrics = telemetry::METRICS.to_vec();
+    metrics.sort_unstable_by_key(|metric| metric.name);
+    for metric in metrics {
+        let kind: &str = metric.kind.into();
+        page.push_str(&format!("| `{}` | {kind} | {} |\n", metric.name, cell(metric.help)));
     }
     page
 }

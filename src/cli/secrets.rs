@@ -3,9 +3,8 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use super::{CommandFailure, CommonArgs, open_archive, print_line};
+use super::{CommandFailure, CommonArgs, open_archive, print_json, print_line};
 use crate::app::secrets::rotate;
-use crate::runtime::config;
 use crate::storage::secrets::KeySource;
 
 #[derive(Debug, Subcommand)]
@@ -26,18 +25,17 @@ pub(super) enum SecretsCommand {
 
 pub(super) fn run(command: SecretsCommand) -> Result<(), CommandFailure> {
     let SecretsCommand::Rotate { common, json } = command;
-    let (config, _) = config::load(&common.sources(&[]))?;
+    let config = common.config()?;
     let rotated = rotate(&config, &open_archive(&config)?.db)?;
     let count = rotated.count;
     if json {
-        let line = json!({
+        print_json(&json!({
             "before": rotated.before.to_string(),
             "key": rotated.after.to_string(),
             "channels": count.channels,
             "signingKeys": count.signing_keys,
             "others": count.states,
-        });
-        print_line(&line.to_string());
+        }));
         return Ok(());
     }
     let next_step = match &rotated.source {

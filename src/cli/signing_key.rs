@@ -3,10 +3,10 @@
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::{CommandFailure, CommonArgs, open_archive, print_error, print_line, table::table};
+use super::table::print_list;
+use super::{CommandFailure, CommonArgs, open_archive, print_error, print_json};
 use crate::access::oauth::SigningKeys;
 use crate::runtime::clock;
-use crate::runtime::config;
 use crate::storage::database::ListedSigningKey;
 
 /// The subcommands of `wirephoto signing-key`.
@@ -35,33 +35,23 @@ pub(super) enum SigningKeyCommand {
 pub(super) fn run(command: SigningKeyCommand) -> Result<(), CommandFailure> {
     match command {
         SigningKeyCommand::Rotate { common, json } => {
-            let (config, _) = config::load(&common.sources(&[]))?;
-            let keys = SigningKeys::new(open_archive(&config)?.db);
+            let keys = SigningKeys::new(open_archive(&common.config()?)?.db);
             let kid = keys.rotate(clock::now())?;
             if json {
-                print_line(&json!({ "kid": kid }).to_string());
+                print_json(&json!({ "kid": kid }));
             } else {
                 print_error(&format!("id tokens are signed with the new key {kid}"));
             }
-            Ok(())
         }
         SigningKeyCommand::List { common, json } => {
-            let (config, _) = config::load(&common.sources(&[]))?;
-            let listed = SigningKeys::new(open_archive(&config)?.db).list()?;
-            list(&listed, config.auth.access_token_s, json);
-            Ok(())
+            let config = common.config()?;
+            let keys = SigningKeys::new(open_archive(&config)?.db).list()?;
+            let seconds = config.auth.access_token_s;
+            let head = ["KID", "CREATED", "STATE"];
+            print_list(json, &keys, |key| facts(key, seconds), head, |key| row(key, seconds));
         }
     }
-}
-
-fn list(keys: &[ListedSigningKey], access_token_s: u32, json: bool) {
-    if json {
-        let facts: Value = keys.iter().map(|key| facts(key, access_token_s)).collect();
-        print_line(&facts.to_string());
-        return;
-    }
-    let rows: Vec<_> = keys.iter().map(|key| row(key, access_token_s)).collect();
-    print_line(&table(["KID", "CREATED", "STATE"], &rows));
+    Ok(())
 }
 
 fn facts(key: &ListedSigningKey, access_token_s: u32) -> Value {

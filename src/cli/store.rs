@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use super::{CommandFailure, CommonArgs, print_error, print_line};
+use super::{CommandFailure, CommonArgs, print_error, print_json, print_line};
 use crate::app::ownership::{self, AdoptionReport};
 
 /// The subcommands of `wirephoto store`.
@@ -32,11 +32,10 @@ pub(super) fn run(command: StoreCommand) -> Result<(), CommandFailure> {
     let adopted = ownership::adopt(&common.config()?, force)?;
     let AdoptionReport { archive, previous, store, named, missing } = adopted;
     if json {
-        let facts = json!({
+        print_json(&json!({
             "store": store, "archive": archive, "before": previous,
             "originals": named, "missing": missing,
-        });
-        print_line(&facts.to_string());
+        }));
         return Ok(());
     }
     // An id that stays the same needs no mention.

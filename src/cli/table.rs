@@ -1,4 +1,25 @@
-//! Formats tables as text for people.
+//! Prints lists, as tables for people or as JSON.
+
+use serde_json::Value;
+
+use super::{print_json, print_line};
+
+/// Prints `items` as a JSON array of their `facts`, or else as a table of their rows below `head`.
+pub(super) fn print_list<T, const N: usize>(
+    json: bool,
+    items: &[T],
+    facts: impl Fn(&T) -> Value,
+    head: [&str; N],
+    row: impl Fn(&T) -> [String; N],
+) {
+    if json {
+        let array: Value = items.iter().map(facts).collect();
+        print_json(&array);
+        return;
+    }
+    let rows: Vec<_> = items.iter().map(row).collect();
+    print_line(&table(head, &rows));
+}
 
 /// Formats `rows` below `head`, in columns as wide as their longest cell.
 ///

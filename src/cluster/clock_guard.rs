@@ -1,9 +1,8 @@
 //! Judges whether the time of day can be trusted. A wrong clock makes data appear expired, and removed data
 //! cannot be recovered.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 
 use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
@@ -113,7 +112,7 @@ impl ClockGuard {
     }
 
     fn compare(&self) -> SavedClockState {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let now = clock::now();
         let (before, since) = state.last;
         let elapsed = SignedDuration::try_from(since.elapsed()).unwrap_or(SignedDuration::MAX);
@@ -136,7 +135,7 @@ impl ClockGuard {
     /// otherwise every [`CLOCK_SAVE_INTERVAL`]. Returns whether the state was saved.
     pub async fn check_and_save(&self, db: &Db) -> Result<bool> {
         let state = self.compare();
-        let is_saved = self.state().last_saved.is_some_and(|(saved, since)| {
+        let is_saved = self.state.lock().last_saved.is_some_and(|(saved, since)| {
             saved.is_doubted == state.is_doubted && since.elapsed() < CLOCK_SAVE_INTERVAL
         });
         if is_saved {
@@ -145,12 +144,8 @@ impl ClockGuard {
         let name = self.name.clone();
         db.write(move |tx| tx.write_state(&name, &state.to_string())).await?;
         // Only after the write, so that a state that could not be saved stays due.
-        self.state().last_saved = Some((state, Stopwatch::start()));
+        self.state.lock().last_saved = Some((state, Stopwatch::start()));
         Ok(true)
-    }
-
-    fn state(&self) -> MutexGuard<'_, ClockState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

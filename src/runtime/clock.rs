@@ -11,6 +11,13 @@ pub fn now() -> Timestamp {
     Timestamp::now()
 }
 
+/// Blocks the calling thread for `time`, between two looks at a state that another process changes. Where an
+/// event can be waited for, wait for the event.
+#[expect(clippy::disallowed_methods, reason = "the one place that pauses a thread")]
+pub fn pause(time: Duration) {
+    std::thread::sleep(time);
+}
+
 /// Measures elapsed time for logs, metrics, benchmarks and time limits. It affects a response only if a limit
 /// is exceeded.
 #[derive(Clone, Copy, Debug)]

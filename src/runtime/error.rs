@@ -101,13 +101,7 @@ impl Error {
         rule: &str,
         message: impl Into<String>,
     ) -> Self {
-        let code = format!("{rule}.openapi.requestValidation");
-        let message = message.into();
-        Self {
-            // The contract fixes this text (api-13). The entry of `errors` describes the fault.
-            message: "Request validation failed".to_owned(),
-            ..Self::invalid_with_code(location, path, code, message)
-        }
+        Self::invalid_parts(vec![ErrorDetail::of_rule(rule, location, path, message)])
     }
 
     /// Creates an error for a well-formed part `path` at `location` that the current state does not permit;
@@ -180,6 +174,7 @@ impl Error {
     /// Creates a validation error for one or more parts of a request, with an entry for each.
     #[must_use]
     pub fn invalid_parts(details: Vec<ErrorDetail>) -> Self {
+        // The contract fixes this text (api-13). The entries of `errors` describe the faults.
         Self { details, ..Self::new(ErrorKind::InvalidArgument, "Request validation failed") }
     }
 

@@ -42,7 +42,7 @@ impl FailureLog {
     }
 
     /// Returns whether the last run failed.
-    #[must_use]
+    #[cfg(test)]
     pub const fn is_failing(&self) -> bool {
         self.failing
     }

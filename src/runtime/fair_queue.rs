@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use model::account::UserId;
+use model::network;
 
 /// The client of a request, as limits count clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,6 +22,23 @@ pub enum RequestClient {
     User(UserId),
     /// An anonymous client: its IP address, or the /64 of an IPv6 address.
     Network(IpAddr),
+}
+
+impl RequestClient {
+    /// Identifies the client of a request: the user if known, otherwise the network of the address.
+    ///
+    /// Returns `None` for a request without a connection, which counts only towards the limit of all clients.
+    #[must_use]
+    pub fn new(user: Option<UserId>, address: Option<IpAddr>) -> Option<Self> {
+        let known_user = user.map(Self::User);
+        known_user.or_else(|| address.map(|address| Self::Network(network(address))))
+    }
+
+    /// Returns whether the client has credentials.
+    #[must_use]
+    pub fn is_known(self) -> bool {
+        matches!(self, Self::User(_))
+    }
 }
 
 /// The error of a queue that has no place for a client.
@@ -129,11 +147,9 @@ impl<T> FairQueue<T> {
 
     /// Fills a place that was reserved for `client`.
     pub fn push(&mut self, client: Option<RequestClient>, item: T) {
-        let queued = QueuedItem { client, item };
-        match client {
-            None | Some(RequestClient::User(_)) => self.known.push_back(queued),
-            Some(RequestClient::Network(_)) => self.anonymous.push_back(queued),
-        }
+        let is_known = client.is_none_or(RequestClient::is_known);
+        let queue = if is_known { &mut self.known } else { &mut self.anonymous };
+        queue.push_back(QueuedItem { client, item });
     }
 
     /// Returns the number of items; reserved places do not count.

@@ -53,35 +53,29 @@ pub fn set_shared_file_mode(file: &File, mode: u32) -> io::Result<()> {
 
 /// Creates the folder `dir` and its missing parents with mode 777, restricted by the original umask.
 pub fn create_shared_folder(dir: &Path) -> io::Result<()> {
-    if dir.as_os_str().is_empty() || dir.is_dir() {
-        return Ok(());
-    }
-    if let Some(parent) = dir.parent() {
-        create_shared_folder(parent)?;
-    }
-    match fs::create_dir(dir) {
-        // The umask of the process removed these bits, so the mode is set afterwards.
-        Ok(()) => share(dir, 0o777),
-        // A different process created the folder in the meantime.
-        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
-        Err(cause) => Err(cause),
-    }
+    // The umask of the process removes these bits, so the mode is set afterwards.
+    create_folder(dir, &|created| share(created, 0o777))
 }
 
 /// Creates the folder `dir` and its missing parents. If root creates one, the owner of its parent folder
 /// becomes its owner.
 pub fn create_private_folder(dir: &Path) -> io::Result<()> {
+    create_folder(dir, &|created| {
+        give_to_owner_of_folder(created);
+        Ok(())
+    })
+}
+
+/// Creates the folder `dir` and its missing parents, and calls `on_created` for each.
+fn create_folder(dir: &Path, on_created: &dyn Fn(&Path) -> io::Result<()>) -> io::Result<()> {
     if dir.as_os_str().is_empty() || dir.is_dir() {
         return Ok(());
     }
     if let Some(parent) = dir.parent() {
-        create_private_folder(parent)?;
+        create_folder(parent, on_created)?;
     }
     match fs::create_dir(dir) {
-        Ok(()) => {
-            give_to_owner_of_folder(dir);
-            Ok(())
-        }
+        Ok(()) => on_created(dir),
         // A different process created the folder in the meantime.
         Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
         Err(cause) => Err(cause),

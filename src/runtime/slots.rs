@@ -4,40 +4,12 @@
 //! would lock out all others. Each client therefore has a limit, and callers without credentials together
 //! cannot use the share that is reserved for known users.
 
-use std::{collections::HashMap, net::IpAddr, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 
 use crate::runtime::error::{Error, Result};
-use model::account::UserId;
-use model::network;
-
-/// The client whose slots are counted together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SlotHolder {
-    /// A user, from any address and with any credentials.
-    User(UserId),
-    /// Callers without credentials: an IPv4 address, or the /64 network of an IPv6 address.
-    Network(IpAddr),
-}
-
-impl SlotHolder {
-    /// Returns the holder for a request: the user if known, otherwise the network of the address.
-    ///
-    /// Returns `None` for a request without a connection, which counts only towards the limit of all clients.
-    #[must_use]
-    pub fn for_request(user: Option<UserId>, address: Option<IpAddr>) -> Option<Self> {
-        let known_user = user.map(Self::User);
-        known_user.or_else(|| address.map(|address| Self::Network(network(address))))
-    }
-
-    fn is_known(self) -> bool {
-        match self {
-            Self::User(_) => true,
-            Self::Network(_) => false,
-        }
-    }
-}
+use crate::runtime::fair_queue::RequestClient;
 
 /// The numbers of slots for one kind of request.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,14 +45,14 @@ struct SlotCounts {
     all: usize,
     unknown: usize,
     /// The slots of each holder with at least one. There are never more entries than slots.
-    holders: HashMap<SlotHolder, usize>,
+    holders: HashMap<RequestClient, usize>,
 }
 
 /// A slot in use, released when it is dropped.
 #[derive(Debug)]
 pub struct SlotGuard {
     inner: Arc<SlotsInner>,
-    holder: Option<SlotHolder>,
+    holder: Option<RequestClient>,
 }
 
 impl WaitingSlots {
@@ -103,7 +75,7 @@ impl WaitingSlots {
     ///
     /// Fails with [`crate::runtime::error::ErrorKind::Overloaded`] if the holder or all clients reached their
     /// limit, and for an unknown holder if only the reserved share is left.
-    pub fn take(&self, holder: Option<SlotHolder>) -> Result<SlotGuard> {
+    pub fn take(&self, holder: Option<RequestClient>) -> Result<SlotGuard> {
         let inner = &self.inner;
         let mut state = inner.state.lock();
         let held = holder.and_then(|holder| state.holders.get(&holder)).copied().unwrap_or(0);
@@ -113,7 +85,7 @@ impl WaitingSlots {
             return Err(Error::overloaded(inner.client_name, message));
         }
         // A request without an address is as unknown as a request without credentials.
-        let is_known = holder.is_some_and(SlotHolder::is_known);
+        let is_known = holder.is_some_and(RequestClient::is_known);
         if state.all >= inner.all_max || (!is_known && state.unknown >= inner.unknown_max) {
             return Err(Error::overloaded(inner.name, "Too many requests are waiting for items"));
         }
@@ -144,7 +116,7 @@ impl Drop for SlotGuard {
     fn drop(&mut self) {
         let mut state = self.inner.state.lock();
         state.all = state.all.saturating_sub(1);
-        if !self.holder.is_some_and(SlotHolder::is_known) {
+        if !self.holder.is_some_and(RequestClient::is_known) {
             state.unknown = state.unknown.saturating_sub(1);
         }
         let Some(holder) = self.holder else { return };
@@ -158,24 +130,26 @@ impl Drop for SlotGuard {
 
 #[cfg(test)]
 mod tests {
+    use model::account::UserId;
+
     use super::*;
 
     fn slots(all: usize, client: usize, known_share: f32) -> WaitingSlots {
         WaitingSlots::new("all", "client", SlotLimits { all, client, known_share })
     }
 
-    fn take(slots: &WaitingSlots, holder: SlotHolder) -> Result<SlotGuard, String> {
+    fn take(slots: &WaitingSlots, holder: RequestClient) -> Result<SlotGuard, String> {
         slots.take(Some(holder)).map_err(|error| error.details()[0].error_code.clone())
     }
 
-    fn network_of(text: &str) -> SlotHolder {
-        SlotHolder::for_request(None, Some(text.parse().unwrap())).unwrap()
+    fn network_of(text: &str) -> RequestClient {
+        RequestClient::new(None, Some(text.parse().unwrap())).unwrap()
     }
 
     #[test]
     fn one_client_never_takes_the_slots_of_others() {
         let slots = slots(5, 2, 0.0);
-        let user = |id| SlotHolder::User(UserId(id));
+        let user = |id| RequestClient::User(UserId(id));
         let first = take(&slots, user(1)).unwrap();
         let _second = take(&slots, user(1)).unwrap();
         assert_eq!(take(&slots, user(1)).unwrap_err(), "client");
@@ -193,8 +167,8 @@ mod tests {
         assert_eq!(take(&slots, network_of("192.0.2.9")).unwrap_err(), "all");
         assert!(slots.take(None).is_err(), "nor may what has no address");
         let users: Vec<_> =
-            (1..=2).map(|id| take(&slots, SlotHolder::User(UserId(id))).unwrap()).collect();
-        assert_eq!(take(&slots, SlotHolder::User(UserId(3))).unwrap_err(), "all");
+            (1..=2).map(|id| take(&slots, RequestClient::User(UserId(id))).unwrap()).collect();
+        assert_eq!(take(&slots, RequestClient::User(UserId(3))).unwrap_err(), "all");
         drop(users);
         assert_eq!(
             slots.inner.state.lock().holders.len(),
@@ -207,9 +181,9 @@ mod tests {
     fn a_network_of_ipv6_is_one_client_and_known_users_are_not_their_address() {
         assert_eq!(network_of("2001:db8::1"), network_of("2001:db8::2"));
         assert_ne!(network_of("192.0.2.1"), network_of("192.0.2.2"));
-        let known = SlotHolder::for_request(Some(UserId(1)), Some("192.0.2.1".parse().unwrap()));
-        assert_eq!(known, Some(SlotHolder::User(UserId(1))));
-        assert_eq!(SlotHolder::for_request(None, None), None);
+        let known = RequestClient::new(Some(UserId(1)), Some("192.0.2.1".parse().unwrap()));
+        assert_eq!(known, Some(RequestClient::User(UserId(1))));
+        assert_eq!(RequestClient::new(None, None), None);
     }
 
     #[test]

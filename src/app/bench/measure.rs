@@ -147,7 +147,7 @@ impl<'a> RenditionBench<'a> {
         let places = QueuePlaces::new(workers, 1.0);
         let compute = ComputePool::start(workers, places, self.config.media.memory_bytes)?;
         let OpenArchive { db, originals, .. } = self.archive;
-        let cache = self.config.data.dir.join("derived").join("cache");
+        let cache = self.config.cache_dir();
         let mut clients = Vec::with_capacity(workers);
         for _ in 0..workers {
             let settings = self.settings.clone();

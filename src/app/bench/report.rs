@@ -51,14 +51,11 @@ impl BenchReport {
             let comma = if index == 0 { "" } else { "," };
             let kind = derived.kind;
             let files = derived.files;
-            put(
-                &mut text,
-                format_args!("{comma} {kind} {:.1} % ({files})", self.percent(derived)),
-            );
+            text.push_str(&format!("{comma} {kind} {:.1} % ({files})", self.percent(derived)));
         }
         let heads = ["per s", "p50 ms", "p95 ms", "p99 ms", "kB each", "peak MB"];
-        put(&mut text, format_args!("\n\n{:<18}{:>8}", "operation", "workers"));
-        heads.iter().for_each(|head| put(&mut text, format_args!("{head:>9}")));
+        text.push_str(&format!("\n\n{:<18}{:>8}", "operation", "workers"));
+        heads.iter().for_each(|head| text.push_str(&format!("{head:>9}")));
         text.push_str("  path\n");
         for measured in &self.operations {
             measured.row(&mut text);
@@ -120,17 +117,17 @@ impl OperationResult {
 
     fn row(&self, text: &mut String) {
         let LatencyPercentiles { p50, p95, p99 } = self.ms;
-        put(text, format_args!("{:<18}{:>8}", self.title, self.workers));
+        text.push_str(&format!("{:<18}{:>8}", self.title, self.workers));
         for number in [self.per_second(), p50, p95, p99, real(self.bytes_each()) / 1000.0] {
-            put(text, format_args!("{:>9}", digits(number)));
+            text.push_str(&format!("{:>9}", digits(number)));
         }
         match self.peak_bytes {
-            Some(bytes) => put(text, format_args!("{:>9.0}", real(bytes) / MEGA)),
-            None => put(text, format_args!("{:>9}", "-")),
+            Some(bytes) => text.push_str(&format!("{:>9.0}", real(bytes) / MEGA)),
+            None => text.push_str(&format!("{:>9}", "-")),
         }
         for (index, (path, count)) in self.render_paths.iter().enumerate() {
             let comma = if index == 0 { " " } else { "," };
-            put(text, format_args!("{comma} {path} {count}"));
+            text.push_str(&format!("{comma} {path} {count}"));
         }
         text.push('\n');
     }
@@ -150,11 +147,6 @@ impl OperationResult {
             "peakSince": if self.peak_is_own { "operation" } else { "start" },
         })
     }
-}
-
-/// Appends formatted text; unlike `write!`, cannot fail.
-fn put(text: &mut String, appended: std::fmt::Arguments<'_>) {
-    text.push_str(&appended.to_string());
 }
 
 #[expect(clippy::cast_precision_loss, reason = "shown with a few digits")]

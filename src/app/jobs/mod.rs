@@ -27,19 +27,14 @@ use matching::{start_matcher, start_reader_waker};
 use standard_sets::StandardSetsJob;
 pub(super) use watched_folder::WatchedFolder;
 
-/// Time between two removals of expired tokens and sessions.
-const ACCOUNTS_SWEEP: std::time::Duration = std::time::Duration::from_secs(600);
-/// Interval between two removals of older rows of the item log.
-const ITEM_LOG_SWEEP: std::time::Duration = std::time::Duration::from_secs(600);
+/// Interval between two removals of one kind of expired data: tokens and sessions, rows of the item log,
+/// deliveries, and uploads with the parts that no upload has.
+const SWEEP_INTERVAL: std::time::Duration = std::time::Duration::from_secs(600);
 /// Interval between two checks of the clock, and the longest time after a jump for which a restart would
 /// not know of it.
 const CLOCK_CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_secs(2);
 /// Interval at which histogram samples are aggregated; each request takes 24 bytes until then.
 const METRICS_UPKEEP: std::time::Duration = std::time::Duration::from_secs(5);
-/// Interval between two removals of older deliveries.
-const DELIVERIES_SWEEP: std::time::Duration = std::time::Duration::from_secs(600);
-/// Time between two removals of expired uploads, and of parts that no upload has.
-const UPLOADS_SWEEP: std::time::Duration = std::time::Duration::from_secs(600);
 /// Interval between two writes of last uses.
 const USES_WRITE_INTERVAL: std::time::Duration = std::time::Duration::from_secs(10);
 
@@ -96,13 +91,13 @@ impl JobContext<'_> {
         let pending_uploads = shared.archive.uploads.pending();
         let db = &shared.process.db;
         let account_sweep =
-            sweep("sweep-accounts", ACCOUNTS_SWEEP, oauth, |oauth, now| async move {
+            sweep("sweep-accounts", SWEEP_INTERVAL, oauth, |oauth, now| async move {
                 oauth.sweep(now).await
             });
         self.run_until(stopping.subscribe(), account_sweep);
         self.run_until(stopping.subscribe(), sweep_item_log(db));
         let delivery_sweep =
-            sweep("sweep-deliveries", DELIVERIES_SWEEP, deliveries, |all, now| async move {
+            sweep("sweep-deliveries", SWEEP_INTERVAL, deliveries, |all, now| async move {
                 all.sweep(now).await
             });
         self.run_until(stopping.subscribe(), delivery_sweep);
@@ -115,7 +110,7 @@ impl JobContext<'_> {
         self.run_until(stopping.subscribe(), recipient_sweep);
         self.run_until(stopping.subscribe(), sweep_events(db, config.audit.retention_days));
         let upload_sweep =
-            sweep("sweep-uploads", UPLOADS_SWEEP, pending_uploads, |all, now| async move {
+            sweep("sweep-uploads", SWEEP_INTERVAL, pending_uploads, |all, now| async move {
                 all.sweep(now).await
             });
         self.run_until(stopping.subscribe(), upload_sweep);
@@ -182,7 +177,7 @@ fn is_lasting(cause: &DbError) -> bool {
 
 /// Removes rows of the item log that all followers have read.
 fn sweep_item_log(db: &Db) -> impl BackgroundJob + use<> {
-    sweep("sweep-item-log", ITEM_LOG_SWEEP, db, |db, now| async move {
+    sweep("sweep-item-log", SWEEP_INTERVAL, db, |db, now| async move {
         db.write(move |tx| tx.sweep_item_log(now - ITEM_LOG_RETENTION)).await
     })
 }

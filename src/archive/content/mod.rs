@@ -25,7 +25,8 @@ pub use selection::{ItemSelection, coverage, covers, may_see_commissioned, unkno
 pub use visibility::CallerVisibility;
 
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::slots::{SlotHolder, SlotLimits};
+use crate::runtime::fair_queue::RequestClient;
+use crate::runtime::slots::SlotLimits;
 use crate::storage::database::ReadTx;
 use crate::storage::diagnostics::DiagnosticLog;
 use crate::storage::search::{
@@ -51,7 +52,7 @@ pub struct DocumentForm<L> {
 #[derive(Clone, Copy, Debug)]
 pub struct SearchPoll<'a, L> {
     /// The client whose slot the poll occupies while it waits.
-    pub holder: Option<SlotHolder>,
+    pub holder: Option<RequestClient>,
     pub request: &'a SearchCriteria,
     /// The form of the item in the answer.
     pub form: &'a DocumentForm<L>,

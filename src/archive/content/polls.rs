@@ -8,7 +8,8 @@ use tokio::{
 };
 
 use crate::runtime::error::{Error, Result};
-use crate::runtime::slots::{SlotHolder, SlotLimits, WaitingSlots};
+use crate::runtime::fair_queue::RequestClient;
+use crate::runtime::slots::{SlotLimits, WaitingSlots};
 use crate::runtime::telemetry;
 
 /// Long polls that search at the same time when new items arrive. With thousands waiting, this spreads
@@ -40,7 +41,7 @@ impl PollQueue {
     /// and as `search` does.
     pub(super) async fn wait<T, F: Future<Output = Result<Option<T>>>>(
         &self,
-        holder: Option<SlotHolder>,
+        holder: Option<RequestClient>,
         mut changes: watch::Receiver<u64>,
         search: impl Fn() -> F,
         wait: Duration,

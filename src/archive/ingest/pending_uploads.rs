@@ -13,10 +13,11 @@ use uuid::Uuid;
 
 use super::{UploadSpool, files};
 use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::fair_queue::RequestClient;
 use crate::runtime::limits::{
     UPLOAD_ABANDONED, UPLOAD_PART_BYTES, UPLOAD_REQUESTS_MAX, UPLOAD_REQUESTS_PER_USER_MAX,
 };
-use crate::runtime::slots::{SlotGuard, SlotHolder, SlotLimits, WaitingSlots};
+use crate::runtime::slots::{SlotGuard, SlotLimits, WaitingSlots};
 use crate::storage::blobs::{PartStore, StoreError};
 use crate::storage::database::{Db, DbError, PendingUpload, UploadPart};
 use model::ContentHash;
@@ -94,7 +95,7 @@ impl PendingUploads {
     ///
     /// Fails with [`ErrorKind::Overloaded`] if the user, or all users together, send too many parts at a time.
     pub fn admit(&self, user: UserId) -> Result<SlotGuard> {
-        self.inner.slots.take(Some(SlotHolder::User(user))).map_err(|refused| {
+        self.inner.slots.take(Some(RequestClient::User(user))).map_err(|refused| {
             let code = refused.details().first().map(|detail| detail.error_code.clone());
             let message = "Too many parts of uploads are being sent; send fewer files at a time";
             Error::new(ErrorKind::Overloaded, message).with_code(&code.unwrap_or_default())

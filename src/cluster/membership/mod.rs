@@ -27,7 +27,7 @@ mod volume;
 use std::{
     path::Path,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicI64, Ordering},
         mpsc,
     },
@@ -36,6 +36,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use strum::{EnumIter, IntoStaticStr};
 use tokio::sync::watch as channel;
 use uuid::Uuid;
@@ -239,19 +240,16 @@ impl ClusterNode {
         if is_one_of_many {
             // Nodes that polled just before this write may purge a CDN without waiting for this node. The
             // wait is longer than their poll interval.
-            let (_open, never) = mpsc::channel::<()>();
-            match never.recv_timeout(2 * limits::POLL_INTERVAL) {
-                Ok(()) | Err(_) => {}
-            }
+            clock::pause(2 * limits::POLL_INTERVAL);
         }
     }
 
     fn state(&self) -> MutexGuard<'_, NodeState> {
-        lock(&self.inner.state)
+        self.inner.state.lock()
     }
 
     fn requested_leases(&self) -> MutexGuard<'_, RequestedLeases> {
-        lock(&self.inner.requested)
+        self.inner.requested.lock()
     }
 
     /// Returns the content of a heartbeat: the row of the item log up to which this node no longer serves old
@@ -260,7 +258,7 @@ impl ClusterNode {
         let faults = if self.inner.is_draining.load(Ordering::SeqCst) {
             description::DRAINING.to_owned()
         } else {
-            lock(&self.inner.faults).clone()
+            self.inner.faults.lock().clone()
         };
         (self.followed(), faults)
     }
@@ -268,7 +266,7 @@ impl ClusterNode {
     /// Reports the current faults of this node. Other nodes see them with the next heartbeat, which is sent
     /// early if the faults have changed.
     pub fn report(&self, faults: &[NodeFault]) {
-        *lock(&self.inner.faults) = description::print(faults);
+        *self.inner.faults.lock() = description::print(faults);
     }
 
     /// Reports that this node stops and accepts no new requests, so that other nodes no longer yield requests
@@ -385,14 +383,14 @@ impl ClusterNode {
 
     /// Records that this node had read the item log to its end when `since` started.
     pub fn record_end_of_log(&self, since: Stopwatch) {
-        *lock(&self.inner.last_end_of_log) = since;
+        *self.inner.last_end_of_log.lock() = since;
     }
 
     /// Returns the longest time for which this node may have missed changes. Its caches may be outdated by as
     /// much.
     #[must_use]
     pub fn log_lag(&self) -> Duration {
-        lock(&self.inner.last_end_of_log).elapsed()
+        self.inner.last_end_of_log.lock().elapsed()
     }
 
     /// Returns the smallest row of the item log up to which all other nodes no longer serve old versions;
@@ -415,16 +413,12 @@ impl ClusterNode {
         work: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
         let name = lease.as_str();
-        let (_open, never) = mpsc::channel::<()>();
         loop {
             let incarnation = self.incarnation();
             if self.inner.db.write_blocking(move |tx| tx.take_lease(name, incarnation))? {
                 break;
             }
-            // Nothing is ever sent, so this only waits.
-            match never.recv_timeout(EXCLUSIVE_RETRY_INTERVAL) {
-                Ok(()) | Err(_) => {}
-            }
+            clock::pause(EXCLUSIVE_RETRY_INTERVAL);
         }
         let outcome = work();
         let incarnation = self.incarnation();
@@ -526,10 +520,6 @@ impl ClusterNode {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Acquires a slot in `folder`. Also returns the slots there without a process.
 fn acquire_slot(folder: &Path) -> Result<(NodeSlot, Vec<NodeSlot>)> {
     NodeSlot::acquire(folder).map_err(|cause| {
@@ -544,7 +534,7 @@ fn acquire_free(
     requested: &Mutex<RequestedLeases>,
     incarnation: Uuid,
 ) -> Result<Vec<ClusterLease>, DbError> {
-    let leases = lock(requested).list();
+    let leases = requested.lock().list();
     let mut held = Vec::new();
     for (lease, name) in leases {
         if tx.take_lease(&name, incarnation)? {

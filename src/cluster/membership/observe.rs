@@ -1,9 +1,9 @@
 //! The nodes of a cluster, as seen by a process that is not a member.
 
-use std::{sync::mpsc, time::Duration};
+use std::time::Duration;
 
 use super::limits::POLL_INTERVAL;
-use crate::runtime::clock::Stopwatch;
+use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::error::Result;
 use crate::storage::database::{Db, NodeRow};
 
@@ -25,7 +25,6 @@ pub struct ObservedNode {
 pub fn observe(db: &Db, timeout: Duration) -> Result<Vec<ObservedNode>> {
     let first = db.read_blocking(|tx| tx.list_nodes())?;
     let since = Stopwatch::start();
-    let (_open, never) = mpsc::channel::<()>();
     loop {
         let (nodes, leases) = db.read_blocking(|tx| Ok((tx.list_nodes()?, tx.list_leases()?)))?;
         let is_alone = nodes.len() < 2;
@@ -40,10 +39,7 @@ pub fn observe(db: &Db, timeout: Duration) -> Result<Vec<ObservedNode>> {
             }
             return Ok(observed);
         }
-        // Nothing is ever sent, so this only waits.
-        match never.recv_timeout(POLL_INTERVAL) {
-            Ok(()) | Err(_) => {}
-        }
+        clock::pause(POLL_INTERVAL);
     }
 }
 

@@ -12,11 +12,9 @@
 mod probes;
 mod verdict;
 
-use std::{
-    convert::Infallible,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{convert::Infallible, sync::Arc};
 
+use parking_lot::Mutex;
 use strum::IntoEnumIterator;
 use tokio::sync::oneshot;
 
@@ -73,7 +71,7 @@ impl Readiness {
     /// Returns the result of the last probe.
     #[must_use]
     pub fn verdict(&self) -> ReadinessVerdict {
-        let current = self.inner.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.inner.current.lock();
         current.verdict.clone()
     }
 
@@ -93,7 +91,7 @@ impl Readiness {
             let is_present = u8::from(faults.contains(&fault));
             metrics::gauge!(telemetry::FAULT, "fault" => fault.as_str()).set(is_present);
         }
-        let mut current = self.inner.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.inner.current.lock();
         let previous = std::mem::replace(&mut current.verdict, verdict.clone());
         if previous.is_same(verdict) {
             return;

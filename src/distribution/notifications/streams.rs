@@ -28,8 +28,9 @@ use uuid::Uuid;
 use super::notification_matcher::{DOWNTIME_MIN, record_heartbeat};
 use crate::cluster::membership::{ClusterNode, limits::RELEASE_RETRY_INTERVAL};
 use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::fair_queue::RequestClient;
 use crate::runtime::limits::STREAM_EXPIRY;
-use crate::runtime::slots::{SlotHolder, SlotLimits, WaitingSlots};
+use crate::runtime::slots::{SlotLimits, WaitingSlots};
 use crate::runtime::telemetry;
 use crate::storage::database::{Db, DbError, QueuedItem, WriteTx};
 use model::account::UserId;
@@ -263,7 +264,7 @@ impl StreamQueues {
                 None => {
                     // Only a reader that has to wait needs a slot; a reader that finds items returns at once.
                     if slot.is_none() {
-                        let guard = self.slots.take(Some(SlotHolder::User(reader.user)))?;
+                        let guard = self.slots.take(Some(RequestClient::User(reader.user)))?;
                         slot = Some((guard, ReaderGauge::new()));
                     }
                     None

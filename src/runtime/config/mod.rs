@@ -20,6 +20,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde::Serialize;
 use strum::IntoStaticStr;
 
 pub use house_rules::RequiredFields;
@@ -27,7 +28,7 @@ pub use load::{SettingSources, find_program, load};
 pub use originals_location::{
     AddressStyle, BucketCredentials, OriginalsLocation, ScrubPeriod, ServiceEndpoints,
 };
-pub use reload::{RELOADABLE, SettingChanges};
+pub use reload::SettingChanges;
 pub use rights::{ContentUsage, DataMiningTerm, LinkUrl};
 pub use role::NodeRole;
 pub use secret::SecretSource;
@@ -43,8 +44,9 @@ use crate::runtime::telemetry::LogFormat;
 use formats::NewsmlVersion;
 
 /// The source of a setting's value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[derive(IntoStaticStr)]
+#[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum SettingOrigin {
     Default,
@@ -62,19 +64,39 @@ impl SettingOrigin {
 }
 
 /// One setting as `wirephoto config` prints it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct SettingRow {
     /// The name of the setting, `section.key`.
     pub name: &'static str,
     /// The effective value; secrets are masked as `***`.
     pub value: String,
     pub default: &'static str,
+    #[serde(rename = "source")]
     pub origin: SettingOrigin,
     /// Unit of a number, or kind of text.
     pub unit: &'static str,
+    #[serde(rename = "meaning")]
     pub doc: &'static str,
     /// True if a reload (SIGHUP) applies a new value.
     pub reloads: bool,
+    /// True if the value should be equal on all nodes of an archive.
+    #[serde(skip)]
+    pub is_alike: bool,
+}
+
+/// A mark of a setting in the table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SettingMark {
+    /// A reload (SIGHUP) applies a new value: `app` passes it to the component that uses it. Other settings
+    /// need a restart.
+    Reload,
+    /// The value should be equal on all nodes of an archive, since it affects links, captions, renditions,
+    /// accepted files, or the times and days of items.
+    Alike,
+}
+
+fn has_mark(marks: &[SettingMark], mark: SettingMark) -> bool {
+    marks.contains(&mark)
 }
 
 /// An unknown setting or a bad value; the text names the setting and its origin.
@@ -86,7 +108,8 @@ macro_rules! settings {
     ($(
         $(#[doc = $section_doc:literal])*
         $section:ident: $Section:ident {
-            $($key:ident: $kind:ty = $default:literal, $bounds:expr, $unit:literal, $doc:literal;)*
+            $($key:ident: $kind:ty = $default:literal, $bounds:expr, $unit:literal,
+                $($mark:ident,)* $doc:literal;)*
         }
     )*) => {
         $(
@@ -140,7 +163,8 @@ macro_rules! settings {
                         origin: values.find(name, $default).1,
                         unit: $unit,
                         doc: $doc,
-                        reloads: RELOADABLE.contains(&name),
+                        reloads: has_mark(&[$(SettingMark::$mark),*], SettingMark::Reload),
+                        is_alike: has_mark(&[$(SettingMark::$mark),*], SettingMark::Alike),
                     }
                 },)*)*]
             }
@@ -152,7 +176,7 @@ macro_rules! settings {
                 let mut changes = SettingChanges::default();
                 $($(if self.$section.$key != next.$section.$key {
                     let name = concat!(stringify!($section), ".", stringify!($key));
-                    if RELOADABLE.contains(&name) {
+                    if has_mark(&[$(SettingMark::$mark),*], SettingMark::Reload) {
                         self.$section.$key = next.$section.$key.clone();
                         changes.applied.push(name);
                     } else {
@@ -171,26 +195,26 @@ settings! {
         role: NodeRole = "all", AnyValue, "all, web, worker, edge", "Role of this process; all: everything; web: requests without background jobs; worker: background jobs alone; edge: media only, never writing to the database";
         listen: SocketAddr = "127.0.0.1:8080", AnyValue, "address", "Address and port to listen on";
         admin_listen: AdminAddress = "", AnyValue, "address", "Address and port of a second listener for /metrics and /health only, without TLS; /metrics then answers 404 on the first; empty: none";
-        public_url: BaseUrl = "", AnyValue, "URL", "Base URL of generated links; empty: http:// (with TLS https://) and the listening address";
-        media_url: BaseUrl = "", AnyValue, "URL", "Base URL of media links, such as a CDN's host name; empty: public_url";
+        public_url: BaseUrl = "", AnyValue, "URL", Alike, "Base URL of generated links; empty: http:// (with TLS https://) and the listening address";
+        media_url: BaseUrl = "", AnyValue, "URL", Alike, "Base URL of media links, such as a CDN's host name; empty: public_url";
         auth_url: BaseUrl = "", AnyValue, "URL", "Base URL of the OAuth2 endpoints and issuer of id tokens; empty: public_url";
         search_url: BaseUrl = "", AnyValue, "URL", "Base URL of the deprecated search interface; empty: public_url";
         site_url: BaseUrl = "", AnyValue, "URL", "Base URL of the web site that item URLs redirect to; empty: public_url";
         tls_certificate: PathBuf = "", AnyValue, "file", "TLS certificate chain (PEM), the server's own certificate first, then its issuers; empty: no TLS";
         tls_key: PathBuf = "", AnyValue, "file", "Private key (PEM) of the server's certificate";
-        trusted_proxies: NetworkList = "", AnyValue, "IP list", "Proxies whose X-Forwarded-For is trusted: addresses and networks, such as ::1, 10.0.0.0/8";
-        connections_max: u32 = "4096", 1..=1_000_000, "connections", "Maximum open connections";
-        connections_per_address: u32 = "1024", 0..=1_000_000, "connections", "Maximum open connections from one address (IPv6: one /64 network), except trusted proxies; more are answered 503; 0: no limit";
-        header_timeout_s: u32 = "10", 1..=600, "s", "Time limit for a client to send the request headers";
-        idle_timeout_s: u32 = "75", 1..=3600, "s", "Time after which an idle connection is closed";
-        write_rate_min_bytes_s: u32 = "4096", 0..=100_000_000, "bytes/s", "Minimum rate at which a client must read a response, or its connection is closed; 0: no minimum";
-        read_rate_min_bytes_s: u32 = "512", 0..=100_000_000, "bytes/s", "Minimum rate at which a client must send a request body that the server is waiting for, or its connection is closed; 0: no minimum";
-        rate_window_s: u32 = "30", 1..=600, "s", "Time over which the two minimum rates are measured";
-        request_timeout_s: u32 = "60", 1..=600, "s", "Time after which a request that still waits for its rendition is answered 503";
-        unready_s: u32 = "1", 0..=600, "s", "Time at shutdown between /health/ready turning 503 and the refusal of new connections";
+        trusted_proxies: NetworkList = "", AnyValue, "IP list", Reload, "Proxies whose X-Forwarded-For is trusted: addresses and networks, such as ::1, 10.0.0.0/8";
+        connections_max: u32 = "4096", 1..=1_000_000, "connections", Reload, "Maximum open connections";
+        connections_per_address: u32 = "1024", 0..=1_000_000, "connections", Reload, "Maximum open connections from one address (IPv6: one /64 network), except trusted proxies; more are answered 503; 0: no limit";
+        header_timeout_s: u32 = "10", 1..=600, "s", Reload, "Time limit for a client to send the request headers";
+        idle_timeout_s: u32 = "75", 1..=3600, "s", Reload, "Time after which an idle connection is closed";
+        write_rate_min_bytes_s: u32 = "4096", 0..=100_000_000, "bytes/s", Reload, "Minimum rate at which a client must read a response, or its connection is closed; 0: no minimum";
+        read_rate_min_bytes_s: u32 = "512", 0..=100_000_000, "bytes/s", Reload, "Minimum rate at which a client must send a request body that the server is waiting for, or its connection is closed; 0: no minimum";
+        rate_window_s: u32 = "30", 1..=600, "s", Reload, "Time over which the two minimum rates are measured";
+        request_timeout_s: u32 = "60", 1..=600, "s", Reload, "Time after which a request that still waits for its rendition is answered 503";
+        unready_s: u32 = "1", 0..=600, "s", Reload, "Time at shutdown between /health/ready turning 503 and the refusal of new connections";
         drain_s: u32 = "30", 0..=600, "s", "Time that requests in flight have to finish after a shutdown is requested";
-        work_headers: bool = "true", AnyValue, "", "Whether responses with renditions carry Server-Timing and Wirephoto-Path, which say how the rendition was produced";
-        compression: bool = "true", AnyValue, "", "Whether JSON, XML, HTML and other text responses are compressed for clients that accept gzip or brotli";
+        work_headers: bool = "true", AnyValue, "", Reload, "Whether responses with renditions carry Server-Timing and Wirephoto-Path, which say how the rendition was produced";
+        compression: bool = "true", AnyValue, "", Reload, "Whether JSON, XML, HTML and other text responses are compressed for clients that accept gzip or brotli";
         site_name: String = "Wirephoto", AnyValue, "text", "Site name shown on the pages";
     }
     /// The data directory, for the database and derived files.
@@ -210,7 +234,7 @@ settings! {
     }
     /// Storage of originals, and access to their bucket.
     store: Store {
-        originals: OriginalsLocation = "", AnyValue, "folder or bucket", "Where originals are stored: a folder, or s3://BUCKET/PREFIX, which then holds their derived files too; empty: originals/ in the data directory";
+        originals: OriginalsLocation = "", AnyValue, "folder or bucket", Alike, "Where originals are stored: a folder, or s3://BUCKET/PREFIX, which then holds their derived files too; empty: originals/ in the data directory";
         endpoint: ServiceEndpoints = "", AnyValue, "URLs", "Base URL of the S3 service, or several of the same service separated by commas: if one does not answer, the next one is tried; empty: Amazon's in the region";
         region: String = "us-east-1", AnyValue, "name", "Region of the bucket; Garage requires its s3_region, most self-hosted services accept any";
         credentials: BucketCredentials = "key", AnyValue, "key, web-identity, instance", "Where the credentials of the bucket come from; key: these settings; web-identity: Amazon's token service, with role_arn and web_identity_token_file; instance: the metadata service of the machine, for its role";
@@ -248,38 +272,38 @@ settings! {
     }
     /// Renditions: sizes, quality, the watermark, limits and workers.
     media: Media {
-        preview_px: u32 = "1024", 16..=8192, "px", "Long side of a Preview";
-        thumbnail_px: u32 = "256", 16..=2048, "px", "Long side of a Thumbnail";
-        cropped_thumbnail_px: u32 = "256", 16..=2048, "px", "Side of a CroppedThumbnail, which is square";
-        web_preview_px: u32 = "512", 16..=8192, "px", "Long side of a WebPreview";
-        open_px: u32 = "1024", 16..=16_384, "px", "Long side at which the whole picture is open: Preview and Thumbnail names with a size show no more detail, whatever part a crop shows";
-        widths: RenditionWidths = "160, 240, 320, 480, 640, 800, 960, 1024, 1280, 1600, 2048", AnyValue, "px", "Widths in which Preview and Thumbnail names with a size are served: another one becomes the next larger, so that caches hold few sizes; any: exactly as asked for";
-        presets: RenditionPresets = "", AnyValue, "tables", "Named sizes for -preset_NAME: a table [media.presets.NAME] with fit or fill = [width, height] and, where wanted, quality, mark and max_bytes; as JSON in the environment and in flags";
-        hires_quality: u8 = "90", 1..=100, "", "JPEG quality of cropped, resized and watermarked Hires";
-        preview_quality: u8 = "85", 1..=100, "", "JPEG quality of Previews";
-        thumbnail_quality: u8 = "84", 1..=100, "", "JPEG quality of Thumbnails";
-        web_preview_quality: u8 = "84", 1..=100, "", "JPEG quality of WebPreviews";
-        watermark_text: String = "WIREPHOTO", AnyValue, "text", "Text of the watermark";
-        watermark_png: PathBuf = "", AnyValue, "file", "PNG to use as watermark instead of the text";
-        watermark_width: f32 = "0.25", 0.01..=1.0, "of width", "Width of the watermark";
-        watermark_margin: f32 = "0.02", 0.0..=0.4, "of width", "Distance of the watermark from the left and bottom edges";
-        watermark_opacity: f32 = "0.75", 0.0..=1.0, "", "Opacity of the watermark";
-        keep_gps: bool = "false", AnyValue, "", "Whether renditions keep the GPS position of the original";
-        keep_person_details: bool = "false", AnyValue, "", "Whether renditions carry details about the persons shown that originals have: names and descriptions beyond those of the caption, names in image regions, ages and model information";
-        licensor: String = "", AnyValue, "text", "Name of the licensor in the metadata of all renditions, instead of the original's; empty: as in the original";
-        licensor_url: LinkUrl = "", AnyValue, "URL", "Address at which a licence is obtained, in the metadata of all renditions; empty: as in the original";
-        web_statement: LinkUrl = "", AnyValue, "URL", "Page that states the rights and the terms of use, in the metadata of all renditions; empty: as in the original";
-        data_mining: DataMiningTerm = "", AnyValue, "code", "What the metadata of all renditions say about data mining, by a term of the PLUS vocabulary: DMI-ALLOWED, DMI-PROHIBITED-AIMLTRAINING, DMI-PROHIBITED-GENAIMLTRAINING, DMI-PROHIBITED-EXCEPTSEARCHENGINEINDEXING, DMI-PROHIBITED, DMI-PROHIBITED-SEECONSTRAINT or DMI-UNSPECIFIED; empty: as in the original";
-        content_usage: ContentUsage = "", AnyValue, "header", "Value of the header Content-Usage of media responses, a draft of the IETF, such as train-ai=n; empty: none";
-        tdm_reservation: bool = "false", AnyValue, "", "Whether media responses reserve the rights of text and data mining: tdm-reservation: 1 (TDMRep)";
-        tdm_policy: LinkUrl = "", AnyValue, "URL", "Address of the policy on text and data mining in the header tdm-policy of media responses, which needs media.tdm_reservation; empty: none";
-        newsml: NewsmlVersion = "2.35", AnyValue, "2.35, 2.30", "Version of NewsML-G2 documents; 2.30: for clients that compare the number of the version";
-        megapixels_max: u32 = "500", 1..=4000, "megapixels", "Maximum size of a photograph; larger ones are refused";
-        file_bytes_max: u64 = "536870912", 1024..=4_294_967_296, "bytes", "Maximum size of an original; larger ones are refused";
-        scans_max: u32 = "100", 1..=1000, "scans", "Maximum scans of a progressive JPEG; photographs with more are refused";
+        preview_px: u32 = "1024", 16..=8192, "px", Alike, "Long side of a Preview";
+        thumbnail_px: u32 = "256", 16..=2048, "px", Alike, "Long side of a Thumbnail";
+        cropped_thumbnail_px: u32 = "256", 16..=2048, "px", Alike, "Side of a CroppedThumbnail, which is square";
+        web_preview_px: u32 = "512", 16..=8192, "px", Alike, "Long side of a WebPreview";
+        open_px: u32 = "1024", 16..=16_384, "px", Alike, "Long side at which the whole picture is open: Preview and Thumbnail names with a size show no more detail, whatever part a crop shows";
+        widths: RenditionWidths = "160, 240, 320, 480, 640, 800, 960, 1024, 1280, 1600, 2048", AnyValue, "px", Alike, "Widths in which Preview and Thumbnail names with a size are served: another one becomes the next larger, so that caches hold few sizes; any: exactly as asked for";
+        presets: RenditionPresets = "", AnyValue, "tables", Alike, "Named sizes for -preset_NAME: a table [media.presets.NAME] with fit or fill = [width, height] and, where wanted, quality, mark and max_bytes; as JSON in the environment and in flags";
+        hires_quality: u8 = "90", 1..=100, "", Alike, "JPEG quality of cropped, resized and watermarked Hires";
+        preview_quality: u8 = "85", 1..=100, "", Alike, "JPEG quality of Previews";
+        thumbnail_quality: u8 = "84", 1..=100, "", Alike, "JPEG quality of Thumbnails";
+        web_preview_quality: u8 = "84", 1..=100, "", Alike, "JPEG quality of WebPreviews";
+        watermark_text: String = "WIREPHOTO", AnyValue, "text", Alike, "Text of the watermark";
+        watermark_png: PathBuf = "", AnyValue, "file", Alike, "PNG to use as watermark instead of the text";
+        watermark_width: f32 = "0.25", 0.01..=1.0, "of width", Alike, "Width of the watermark";
+        watermark_margin: f32 = "0.02", 0.0..=0.4, "of width", Alike, "Distance of the watermark from the left and bottom edges";
+        watermark_opacity: f32 = "0.75", 0.0..=1.0, "", Alike, "Opacity of the watermark";
+        keep_gps: bool = "false", AnyValue, "", Alike, "Whether renditions keep the GPS position of the original";
+        keep_person_details: bool = "false", AnyValue, "", Alike, "Whether renditions carry details about the persons shown that originals have: names and descriptions beyond those of the caption, names in image regions, ages and model information";
+        licensor: String = "", AnyValue, "text", Alike, "Name of the licensor in the metadata of all renditions, instead of the original's; empty: as in the original";
+        licensor_url: LinkUrl = "", AnyValue, "URL", Alike, "Address at which a licence is obtained, in the metadata of all renditions; empty: as in the original";
+        web_statement: LinkUrl = "", AnyValue, "URL", Alike, "Page that states the rights and the terms of use, in the metadata of all renditions; empty: as in the original";
+        data_mining: DataMiningTerm = "", AnyValue, "code", Alike, "What the metadata of all renditions say about data mining, by a term of the PLUS vocabulary: DMI-ALLOWED, DMI-PROHIBITED-AIMLTRAINING, DMI-PROHIBITED-GENAIMLTRAINING, DMI-PROHIBITED-EXCEPTSEARCHENGINEINDEXING, DMI-PROHIBITED, DMI-PROHIBITED-SEECONSTRAINT or DMI-UNSPECIFIED; empty: as in the original";
+        content_usage: ContentUsage = "", AnyValue, "header", Alike, "Value of the header Content-Usage of media responses, a draft of the IETF, such as train-ai=n; empty: none";
+        tdm_reservation: bool = "false", AnyValue, "", Alike, "Whether media responses reserve the rights of text and data mining: tdm-reservation: 1 (TDMRep)";
+        tdm_policy: LinkUrl = "", AnyValue, "URL", Alike, "Address of the policy on text and data mining in the header tdm-policy of media responses, which needs media.tdm_reservation; empty: none";
+        newsml: NewsmlVersion = "2.35", AnyValue, "2.35, 2.30", Alike, "Version of NewsML-G2 documents; 2.30: for clients that compare the number of the version";
+        megapixels_max: u32 = "500", 1..=4000, "megapixels", Alike, "Maximum size of a photograph; larger ones are refused";
+        file_bytes_max: u64 = "536870912", 1024..=4_294_967_296, "bytes", Alike, "Maximum size of an original; larger ones are refused";
+        scans_max: u32 = "100", 1..=1000, "scans", Alike, "Maximum scans of a progressive JPEG; photographs with more are refused";
         workers: usize = "0", 0..=256, "threads", "Concurrent renders; 0: one per core";
         warm: bool = "true", AnyValue, "", "Whether Preview, WebPreview and Thumbnail of new photographs are pre-rendered (cache warming), and the standard renditions of all pictures are made in the background";
-        avif: AvifRendering = "on-request", AnyValue, "on-request, ahead", "When AVIF of Preview, WebPreview and Thumbnail is made; on-request: when a client first asks for it; ahead: with media.warm, which then takes several times as long, and the web site offers AVIF to browsers";
+        avif: AvifRendering = "on-request", AnyValue, "on-request, ahead", Alike, "When AVIF of Preview, WebPreview and Thumbnail is made; on-request: when a client first asks for it; ahead: with media.warm, which then takes several times as long, and the web site offers AVIF to browsers";
         queue: usize = "128", 1..=100_000, "renders", "Renders that may wait for a worker, and renders as AVIF that may wait for an encoder; more are answered 503";
         client_queue_share: f32 = "0.25", 0.0..=1.0, "", "Share of media.queue that the renders of one client may have, a user or an address without credentials; at least one render";
         client_megapixels_s: u32 = "50", 0..=1_000_000, "megapixels/s", "Rate limit of one client: megapixels rendered per second on average; more are answered 503; 0: no limit";
@@ -287,17 +311,17 @@ settings! {
         archives: usize = "16", 1..=10_000, "archives", "Archives (zip) built at a time; more are answered 503";
         client_archives: usize = "4", 1..=10_000, "archives", "Archives (zip) built at a time for one client";
         memory_bytes: u64 = "1073741824", 16_777_216..=1_099_511_627_776, "bytes", "Memory for all renders in flight; a single render may exceed it";
-        render_time_s: f32 = "30", 0.001..=3600.0, "s", "Time limit of one render, not counting its wait; then it is stopped and answered 503";
+        render_time_s: f32 = "30", 0.001..=3600.0, "s", Alike, "Time limit of one render, not counting its wait; then it is stopped and answered 503";
         program_memory_bytes: u64 = "1073741824", 67_108_864..=68_719_476_736, "bytes", "Memory limit of the external program that reads a PDF or a video";
         program_time_s: u32 = "60", 1..=3600, "s", "Time limit of the external program";
-        pdf_processor_s: u32 = "10", 1..=3600, "s", "CPU time limit of the external program for a PDF";
+        pdf_processor_s: u32 = "10", 1..=3600, "s", Alike, "CPU time limit of the external program for a PDF";
         ffmpeg: PathBuf = "ffmpeg", AnyValue, "program", "Program that makes previews and stills of videos that arrive without them; a path, or a name to look up; empty: none";
-        video_px: u32 = "640", 64..=4096, "px", "Long side of a generated video Preview";
-        sender: String = "Wirephoto", AnyValue, "text", "Sender in NewsML-G2 messages";
-        max_age_s: u32 = "300", 0..=31_536_000, "s", "Cache-Control max-age of open renditions";
-        stale_while_revalidate_s: u32 = "60", 0..=31_536_000, "s", "Cache-Control stale-while-revalidate of open renditions";
-        uncovered_documents: bool = "false", AnyValue, "", "Whether documents, text formats and Previews of videos and graphics are open to every authenticated caller, even where no agreement covers the item";
-        pdf_active_content: PdfActiveContent = "warn", AnyValue, "warn, refuse", "What happens to a PDF that runs scripts or starts programs: it is accepted with a warning, or refused";
+        video_px: u32 = "640", 64..=4096, "px", Alike, "Long side of a generated video Preview";
+        sender: String = "Wirephoto", AnyValue, "text", Alike, "Sender in NewsML-G2 messages";
+        max_age_s: u32 = "300", 0..=31_536_000, "s", Reload, "Cache-Control max-age of open renditions";
+        stale_while_revalidate_s: u32 = "60", 0..=31_536_000, "s", Reload, "Cache-Control stale-while-revalidate of open renditions";
+        uncovered_documents: bool = "false", AnyValue, "", Alike, "Whether documents, text formats and Previews of videos and graphics are open to every authenticated caller, even where no agreement covers the item";
+        pdf_active_content: PdfActiveContent = "warn", AnyValue, "warn, refuse", Alike, "What happens to a PDF that runs scripts or starts programs: it is accepted with a warning, or refused";
     }
     /// The rendition cache, in memory and on disk.
     cache: Cache {
@@ -308,7 +332,7 @@ settings! {
     /// Search, and waiting for new items.
     search: Search {
         enabled: bool = "true", AnyValue, "", "Whether this node searches; a node that serves only media needs no index";
-        open_images: bool = "true", AnyValue, "", "Whether photographs can be found without credentials";
+        open_images: bool = "true", AnyValue, "", Reload, "Whether photographs can be found without credentials";
         memory_bytes: u64 = "134217728", 0..=1_099_511_627_776, "bytes", "Memory for cached results of single words and filters, which later searches reuse";
         slow_ms: u32 = "1000", 0..=600_000, "ms", "Time from which a search is recorded as slow, with its query and without its user, for operators; 0: none is recorded";
         polls: usize = "1000", 1..=1_000_000, "polls", "Requests of the deprecated stream that may wait for items; more are answered 503";
@@ -317,19 +341,19 @@ settings! {
     }
     /// Logins, tokens and purchases.
     auth: Auth {
-        access_token_s: u32 = "604800", 60..=31_536_000, "s", "Lifetime of an access token";
-        refresh_token_s: u32 = "7776000", 60..=315_360_000, "s", "Lifetime of a refresh token; each refresh restarts it";
-        refresh_absolute_days: u32 = "365", 1..=36_500, "days", "Time after an authorization at which its refresh tokens expire, however often they were refreshed";
-        session_s: u32 = "43200", 60..=31_536_000, "s", "Lifetime of a login session in the browser";
+        access_token_s: u32 = "604800", 60..=31_536_000, "s", Reload, "Lifetime of an access token";
+        refresh_token_s: u32 = "7776000", 60..=315_360_000, "s", Reload, "Lifetime of a refresh token; each refresh restarts it";
+        refresh_absolute_days: u32 = "365", 1..=36_500, "days", Reload, "Time after an authorization at which its refresh tokens expire, however often they were refreshed";
+        session_s: u32 = "43200", 60..=31_536_000, "s", Reload, "Lifetime of a login session in the browser";
         hash_memory_kib: u32 = "19456", 8..=4_194_304, "KiB", "Memory for hashing one password (argon2id)";
         hash_iterations: u32 = "2", 1..=1000, "", "Passes over that memory for each hash (argon2id)";
         hash_workers: usize = "0", 0..=64, "threads", "Concurrent password hashes, at low priority; 0: half the cores";
         login_queue: usize = "256", 1..=100_000, "logins", "Logins that may wait for a password hash; more are answered 503";
         login_queue_per_address: usize = "128", 1..=100_000, "logins", "Logins from one address that may wait for a password hash";
-        failures_per_user: u32 = "10", 1..=1_000_000, "logins", "Failed logins within the window for one user name from one address, or from one browser that logged in before; then 503";
-        failures_per_user_total: u32 = "100", 1..=1_000_000, "logins", "Failed logins within the window for one user name from all addresses; then attempts for it are delayed";
-        failures_per_address: u32 = "100", 1..=1_000_000, "logins", "Failed logins within the window from one address; then 503";
-        failure_window_s: u32 = "900", 1..=86_400, "s", "Window over which failed logins are counted";
+        failures_per_user: u32 = "10", 1..=1_000_000, "logins", Reload, "Failed logins within the window for one user name from one address, or from one browser that logged in before; then 503";
+        failures_per_user_total: u32 = "100", 1..=1_000_000, "logins", Reload, "Failed logins within the window for one user name from all addresses; then attempts for it are delayed";
+        failures_per_address: u32 = "100", 1..=1_000_000, "logins", Reload, "Failed logins within the window from one address; then 503";
+        failure_window_s: u32 = "900", 1..=86_400, "s", Reload, "Window over which failed logins are counted";
     }
     /// The audit log and its retention.
     audit: Audit {
@@ -346,21 +370,21 @@ settings! {
         ca: PathBuf = "", AnyValue, "file", "CA certificates (PEM) trusted for the mail server in addition to the public ones; empty: the public ones only";
         from: String = "Wirephoto <wirephoto@localhost>", AnyValue, "address", "Sender address of mails";
         outbox: PathBuf = "", AnyValue, "folder", "Folder that mails are written to if there is no mail server; empty: outbox/ in the data directory";
-        user_per_hour: u32 = "1000", 0..=1_000_000, "mails", "Rate limit per hour for mails of one user's notifications and channels; more wait, and those of one notification are combined into one; 0: no limit";
-        recipient_per_hour: u32 = "200", 0..=1_000_000, "mails", "Rate limit per hour for mails to one address, over all users; 0: no limit";
-        confirm_foreign: bool = "false", AnyValue, "", "Whether mails to an address that is not the user's own require its owner's confirmation on a page";
+        user_per_hour: u32 = "1000", 0..=1_000_000, "mails", Reload, "Rate limit per hour for mails of one user's notifications and channels; more wait, and those of one notification are combined into one; 0: no limit";
+        recipient_per_hour: u32 = "200", 0..=1_000_000, "mails", Reload, "Rate limit per hour for mails to one address, over all users; 0: no limit";
+        confirm_foreign: bool = "false", AnyValue, "", Reload, "Whether mails to an address that is not the user's own require its owner's confirmation on a page";
         templates: PathBuf = "", AnyValue, "folder", "Folder with custom templates of notification mails, named like the built-in ones; empty: the built-in ones only";
     }
     /// Deliveries of items through channels.
     delivery: Delivery {
         directory_root: PathBuf = "", AnyValue, "folder", "Root folder for channels of the method directory; empty: deliveries/ in the data directory";
         private_addresses: bool = "false", AnyValue, "", "Whether channels that users create may connect to this machine and private networks; channels that the operator creates always may";
-        workers: usize = "4", 1..=64, "deliveries", "Concurrent deliveries";
-        queue_max: usize = "1000", 1..=1_000_000, "deliveries", "Deliveries that may wait for one organization; more are answered 503";
-        timeout_s: u32 = "900", 1..=86_400, "s", "Time limit of one attempt, in addition to the time that its bytes take at 16 KiB/s";
-        retry_first_ms: u32 = "60000", 1..=3_600_000, "ms", "Delay before the first retry; doubles with each retry, up to an hour";
-        retry_hours: u32 = "24", 1..=720, "h", "Time after which a delivery that never succeeded is abandoned";
-        lease_s: u32 = "30", 1..=3600, "s", "Time after which another process claims the deliveries of one that was killed";
+        workers: usize = "4", 1..=64, "deliveries", Reload, "Concurrent deliveries";
+        queue_max: usize = "1000", 1..=1_000_000, "deliveries", Reload, "Deliveries that may wait for one organization; more are answered 503";
+        timeout_s: u32 = "900", 1..=86_400, "s", Reload, "Time limit of one attempt, in addition to the time that its bytes take at 16 KiB/s";
+        retry_first_ms: u32 = "60000", 1..=3_600_000, "ms", Reload, "Delay before the first retry; doubles with each retry, up to an hour";
+        retry_hours: u32 = "24", 1..=720, "h", Reload, "Time after which a delivery that never succeeded is abandoned";
+        lease_s: u32 = "30", 1..=3600, "s", Reload, "Time after which another process claims the deliveries of one that was killed";
     }
     /// Push messages to mobile devices.
     push: Push {
@@ -378,10 +402,10 @@ settings! {
     notifications: Notifications {
         polls: usize = "20000", 1..=1_000_000, "polls", "Stream requests that may wait for items; more are answered 503";
         client_polls: usize = "1000", 1..=1_000_000, "polls", "Stream requests of one user that may wait for items";
-        mail_workers: usize = "4", 1..=64, "mails", "Notification mails sent at a time";
-        push_workers: usize = "16", 1..=256, "messages", "Push messages sent at a time";
-        retry_first_ms: u32 = "60000", 1..=3_600_000, "ms", "Delay before the first retry of a message; doubles with each retry, up to an hour";
-        retry_hours: u32 = "24", 1..=720, "h", "Time after which a message that could not be sent is parked";
+        mail_workers: usize = "4", 1..=64, "mails", Reload, "Notification mails sent at a time";
+        push_workers: usize = "16", 1..=256, "messages", Reload, "Push messages sent at a time";
+        retry_first_ms: u32 = "60000", 1..=3_600_000, "ms", Reload, "Delay before the first retry of a message; doubles with each retry, up to an hour";
+        retry_hours: u32 = "24", 1..=720, "h", Reload, "Time after which a message that could not be sent is parked";
     }
     /// A CDN or a cache in front of the media.
     cdn: Cdn {
@@ -403,10 +427,10 @@ settings! {
         workers: usize = "0", 0..=256, "threads", "Files ingested at a time; 0: one per core";
         memory_bytes: u64 = "2147483648", 16_777_216..=1_099_511_627_776, "bytes", "Memory for all files being ingested; a photograph that alone would need more is refused";
         file_time_s: f32 = "120", 0.001..=3600.0, "s", "Time limit for reading one photograph, which is then refused";
-        timezone: TimeZoneName = "Europe/Stockholm", AnyValue, "zone", "Time zone whose midnight separates today's photographs from older ones";
+        timezone: TimeZoneName = "Europe/Stockholm", AnyValue, "zone", Alike, "Time zone whose midnight separates today's photographs from older ones";
         watch: PathBuf = "", AnyValue, "folder", "Watched folder: complete files in it are ingested while the service runs, then moved to done/ or failed/ in it; empty: none";
         watch_interval_ms: u32 = "1000", 20..=3_600_000, "ms", "Poll interval of the watched folder; a file that is unchanged between two polls counts as complete";
-        required_fields: RequiredFields = "", AnyValue, "names", "House rule: fields that an item needs before editors can save or publish it, separated by commas, such as headline, description_text, byline; empty: none";
+        required_fields: RequiredFields = "", AnyValue, "names", Alike, "House rule: fields that an item needs before editors can save or publish it, separated by commas, such as headline, description_text, byline; empty: none";
         upload_user_bytes: u64 = "21474836480", 0..=1_125_899_906_842_624, "bytes", "Space for the unpublished uploads of one user, by their declared sizes; 0: no resumable uploads";
         upload_total_bytes: u64 = "107374182400", 0..=1_125_899_906_842_624, "bytes", "Space for the unpublished uploads of all users";
         upload_hours: u32 = "48", 1..=8760, "h", "Time after which an upload expires that received nothing";
@@ -414,11 +438,11 @@ settings! {
     /// Log lines, log files and traces.
     telemetry: Telemetry {
         log_format: LogFormat = "auto", AnyValue, "auto, text, json", "Format of log lines; auto: text on a terminal, JSON otherwise";
-        log_level: String = "info", AnyValue, "filter", "Log level or filter, such as warn or info,wirephoto::media=debug";
+        log_level: String = "info", AnyValue, "filter", Reload, "Log level or filter, such as warn or info,wirephoto::media=debug";
         log_file: PathBuf = "", AnyValue, "file", "File that log lines are appended to, reopened on SIGHUP; empty: standard error";
         otlp_url: BaseUrl = "", AnyValue, "URL", "Base URL of a trace collector, OTLP over HTTP, such as http://localhost:4318; empty: no traces";
         otlp_headers: HiddenText = "", AnyValue, "text", "Headers for the trace collector, NAME=VALUE separated by commas; never shown";
-        trace_ratio: f32 = "0.01", 0.0..=1.0, "", "Share of requests that are traced; for requests from a trusted proxy its traceparent header decides";
+        trace_ratio: f32 = "0.01", 0.0..=1.0, "", Reload, "Share of requests that are traced; for requests from a trusted proxy its traceparent header decides";
     }
 }
 
@@ -431,52 +455,6 @@ pub fn default_rows() -> Vec<SettingRow> {
     config.rows(&values)
 }
 
-/// The settings that should be equal on all nodes of an archive, since they affect links, captions,
-/// renditions, accepted files, and the times and days of items.
-const ALIKE: [&str; 41] = [
-    "server.public_url",
-    "server.media_url",
-    "store.originals",
-    "media.preview_px",
-    "media.thumbnail_px",
-    "media.cropped_thumbnail_px",
-    "media.web_preview_px",
-    "media.open_px",
-    "media.widths",
-    "media.presets",
-    "media.avif",
-    "media.video_px",
-    "media.hires_quality",
-    "media.preview_quality",
-    "media.thumbnail_quality",
-    "media.web_preview_quality",
-    "media.watermark_text",
-    "media.watermark_png",
-    "media.watermark_width",
-    "media.watermark_margin",
-    "media.watermark_opacity",
-    "media.keep_gps",
-    "media.keep_person_details",
-    "media.licensor",
-    "media.licensor_url",
-    "media.web_statement",
-    "media.data_mining",
-    "media.content_usage",
-    "media.tdm_reservation",
-    "media.tdm_policy",
-    "media.newsml",
-    "media.sender",
-    "media.megapixels_max",
-    "media.file_bytes_max",
-    "media.scans_max",
-    "media.uncovered_documents",
-    "media.pdf_active_content",
-    "media.pdf_processor_s",
-    "media.render_time_s",
-    "ingest.required_fields",
-    "ingest.timezone",
-];
-
 impl Config {
     /// Returns the settings that should be equal on all nodes of an archive, with their values.
     ///
@@ -485,7 +463,7 @@ impl Config {
     pub fn alike(&self) -> BTreeMap<String, String> {
         // The origins in the rows are wrong, but only their values are used.
         let rows = self.rows(&load::RawSettings::default()).into_iter();
-        let alike = rows.filter(|row| ALIKE.contains(&row.name));
+        let alike = rows.filter(|row| row.is_alike);
         alike.map(|row| (row.name.to_owned(), row.value)).collect()
     }
 
@@ -586,6 +564,24 @@ impl Config {
     #[must_use]
     pub fn outbox_dir(&self) -> PathBuf {
         self.in_data(&self.mail.outbox, "outbox")
+    }
+
+    /// Folder of the derived files of originals.
+    #[must_use]
+    pub fn derived_dir(&self) -> PathBuf {
+        self.data.dir.join("derived")
+    }
+
+    /// Folder of the disk tier of the rendition cache.
+    #[must_use]
+    pub fn cache_dir(&self) -> PathBuf {
+        self.derived_dir().join("cache")
+    }
+
+    /// Folder of the search indexes.
+    #[must_use]
+    pub fn search_dir(&self) -> PathBuf {
+        self.data.dir.join("search")
     }
 
     /// Returns `folder`, or `name` in the data directory if the setting is empty.

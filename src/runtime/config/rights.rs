@@ -1,6 +1,7 @@
 //! The types of settings about rights in pictures, and about the use of pictures by crawlers.
 
 use super::SettingValue;
+use super::value::value_from_text;
 use metadata::rights::DATA_MINING;
 
 /// A URL that is published unchanged. Empty means none.
@@ -9,20 +10,12 @@ use metadata::rights::DATA_MINING;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkUrl(pub String);
 
-impl SettingValue for LinkUrl {
-    fn parse(text: &str) -> Result<Self, String> {
-        let text = text.trim();
+impl LinkUrl {
+    /// Returns whether `text` is an `http` URL with a host.
+    pub(super) fn is_link(text: &str) -> bool {
         let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-        let has_host =
-            rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', '#']));
-        let clean = text.chars().all(|c| c.is_ascii_graphic() && !"\"<>\\`".contains(c));
-        if text.is_empty() || (has_host && clean) {
-            return Ok(Self(text.to_owned()));
-        }
-        Err("expected an http:// or https:// address".to_owned())
-    }
-    fn print(&self) -> String {
-        self.0.clone()
+        rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', '#']))
+            && text.chars().all(|c| c.is_ascii_graphic() && !"\"<>\\`".contains(c))
     }
 }
 
@@ -30,24 +23,16 @@ impl SettingValue for LinkUrl {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DataMiningTerm(pub String);
 
-impl SettingValue for DataMiningTerm {
-    fn parse(text: &str) -> Result<Self, String> {
-        let text = text.trim();
-        if text.is_empty() || DATA_MINING.codes.contains(&text) {
-            return Ok(Self(text.to_owned()));
-        }
-        Err(format!("expected one of {}", DATA_MINING.codes.join(", ")))
-    }
-    fn print(&self) -> String {
-        self.0.clone()
-    }
-}
-
 /// The value of the header `Content-Usage` (draft-ietf-aipref-attach), such as `train-ai=n`; empty means none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContentUsage(pub String);
 
 impl ContentUsage {
+    /// Returns whether `text` is a list of preferences, separated by commas.
+    fn are_preferences(text: &str) -> bool {
+        text.split(',').all(Self::is_preference)
+    }
+
     /// Returns whether `text` is a preference: a key of a dictionary (RFC 9651 §3.2) that is `y` or `n`.
     fn is_preference(text: &str) -> bool {
         let Some((key, value)) = text.trim().split_once('=') else { return false };
@@ -63,17 +48,19 @@ fn is_dictionary_key(text: &str) -> bool {
         })
 }
 
-impl SettingValue for ContentUsage {
-    fn parse(text: &str) -> Result<Self, String> {
-        let text = text.trim();
-        if text.is_empty() || text.split(',').all(Self::is_preference) {
-            return Ok(Self(text.to_owned()));
-        }
-        Err("expected preferences such as train-ai=n or train-ai=n, search=y".to_owned())
-    }
-    fn print(&self) -> String {
-        self.0.clone()
-    }
+fn is_term(text: &str) -> bool {
+    DATA_MINING.codes.contains(&text)
+}
+
+fn term_list() -> String {
+    format!("one of {}", DATA_MINING.codes.join(", "))
+}
+
+value_from_text! {
+    LinkUrl: LinkUrl::is_link, "an http:// or https:// address";
+    DataMiningTerm: is_term, term_list();
+    ContentUsage: ContentUsage::are_preferences,
+        "preferences such as train-ai=n or train-ai=n, search=y";
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::{
 
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-use super::{AddressStyle, BucketCredentials, NodeRole};
+use super::{AddressStyle, BucketCredentials, LinkUrl, NodeRole};
 use crate::runtime::telemetry::LogFormat;
 use formats::NewsmlVersion;
 
@@ -98,6 +98,29 @@ value_from_words! {
     PdfActiveContent,
 }
 
+/// Implements settings that are texts, empty or accepted by a predicate.
+macro_rules! value_from_text {
+    ($($kind:ty: $is_valid:expr, $expected:expr);* $(;)?) => {$(
+        impl SettingValue for $kind {
+            fn parse(text: &str) -> Result<Self, String> {
+                let text = text.trim();
+                if text.is_empty() || $is_valid(text) {
+                    return Ok(Self(text.to_owned()));
+                }
+                Err(format!("expected {}", $expected))
+            }
+            fn print(&self) -> String {
+                self.0.clone()
+            }
+        }
+    )*};
+}
+pub(super) use value_from_text;
+
+value_from_text! {
+    FieldName: FieldName::is_token, "letters, digits and - as in a header's name";
+}
+
 /// The address of an optional listener; empty means none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdminAddress(pub Option<SocketAddr>);
@@ -140,10 +163,7 @@ impl SettingValue for BaseUrl {
     fn parse(text: &str) -> Result<Self, String> {
         // Links are built by appending a path, which begins with the slash.
         let text = text.trim().trim_end_matches('/');
-        let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-        let host_ok = rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'));
-        let clean = text.chars().all(|c| c.is_ascii_graphic() && !"?#\"<>\\`".contains(c));
-        if text.is_empty() || (host_ok && clean) {
+        if text.is_empty() || (LinkUrl::is_link(text) && !text.contains(['?', '#'])) {
             return Ok(Self(text.to_owned()));
         }
         Err("expected an http:// or https:// address without a query".to_owned())
@@ -276,19 +296,6 @@ impl FieldName {
             && text
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
-    }
-}
-
-impl SettingValue for FieldName {
-    fn parse(text: &str) -> Result<Self, String> {
-        let text = text.trim();
-        if text.is_empty() || Self::is_token(text) {
-            return Ok(Self(text.to_owned()));
-        }
-        Err("expected letters, digits and - as in a header's name".to_owned())
-    }
-    fn print(&self) -> String {
-        self.0.clone()
     }
 }
 

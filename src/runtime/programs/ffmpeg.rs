@@ -2,14 +2,20 @@
 
 use std::{ffi::OsString, path::Path};
 
-use super::{
-    ProgramError, ProgramRunner,
-    run::{ProgramRun, run},
-};
-use crate::runtime::limits::PROGRAM_OUTPUT_BYTES_MAX;
+use super::{ProgramError, ProgramRunner, run::run, words};
 
 /// Threads of ffmpeg that use CPU time concurrently: decoder, encoder, audio.
 const THREADS: u64 = 6;
+
+/// Options before the input. A video may refer to other files and URLs, so ffmpeg may open only the one file.
+/// Our own reader recognized an MP4, so no other demuxer may interpret it.
+const INPUT_OPTIONS: &str =
+    "-nostdin -v error -protocol_whitelist file,pipe -filter_threads 1 -threads 2 -f mov";
+/// Options of a Preview. Some browsers play H.264 only with this chroma subsampling.
+const PREVIEW_OPTIONS: &str = "-c:v libx264 -preset veryfast -crf 25 -threads 2 -pix_fmt yuv420p \
+     -c:a aac -b:a 96k -map_metadata -1 -movflags +faststart -f mp4 -y";
+/// Options of a still, which is written to standard output.
+const STILL_OPTIONS: &str = "-frames:v 1 -q:v 2 -pix_fmt yuvj420p -f image2pipe -c:v mjpeg -";
 
 impl ProgramRunner {
     /// Writes a Preview of the video at `source` to `target`: H.264 and AAC, at most `long_px` pixels
@@ -25,34 +31,9 @@ impl ProgramRunner {
             "scale='min({long_px},iw)':'min({long_px},ih)':force_original_aspect_ratio=decrease:\
              force_divisible_by=2"
         );
-        let options = [
-            "-vf",
-            &scale,
-            "-c:v",
-            "libx264",
-            "-preset",
-            "veryfast",
-            "-crf",
-            "25",
-            "-threads",
-            "2",
-            // Some browsers play H.264 only with this chroma subsampling.
-            "-pix_fmt",
-            "yuv420p",
-            "-c:a",
-            "aac",
-            "-b:a",
-            "96k",
-            "-map_metadata",
-            "-1",
-            "-movflags",
-            "+faststart",
-            "-f",
-            "mp4",
-            "-y",
-        ];
-        let mut all: Vec<OsString> = ["-i".into(), file_url(source)].into();
-        all.extend(options.map(OsString::from));
+        let mut all: Vec<OsString> =
+            ["-i".into(), file_url(source), "-vf".into(), scale.into()].into();
+        all.extend(words(PREVIEW_OPTIONS));
         all.push(file_url(target));
         self.ffmpeg(all).map(drop)
     }
@@ -63,20 +44,7 @@ impl ProgramRunner {
         // In front of `-i`, ffmpeg seeks instead of decoding everything up to the position.
         let mut all: Vec<OsString> = ["-ss", &position, "-i"].map(Into::into).into();
         all.push(file_url(source));
-        let rest = [
-            "-frames:v",
-            "1",
-            "-q:v",
-            "2",
-            "-pix_fmt",
-            "yuvj420p",
-            "-f",
-            "image2pipe",
-            "-c:v",
-            "mjpeg",
-            "-",
-        ];
-        all.extend(rest.map(OsString::from));
+        all.extend(words(STILL_OPTIONS));
         let still = self.ffmpeg(all)?;
         // Beyond the last frame ffmpeg writes nothing and still exits with 0.
         if still.is_empty() {
@@ -93,35 +61,10 @@ impl ProgramRunner {
         let memory = self.limits.memory_bytes;
         // The CPU time of all its threads adds up.
         let seconds = self.limits.time.as_secs() * THREADS;
-        let mut all: Vec<OsString> = ["limited", "--memory-bytes"].map(Into::into).into();
-        all.extend(
-            [memory.to_string(), "--seconds".to_owned(), seconds.to_string()].map(Into::into),
-        );
-        all.push("--".into());
-        all.push(ffmpeg.into());
-        // A video may refer to other files and URLs; these options restrict ffmpeg to the one file.
-        let before = [
-            "-nostdin",
-            "-v",
-            "error",
-            "-protocol_whitelist",
-            "file,pipe",
-            "-filter_threads",
-            "1",
-            "-threads",
-            "2",
-            // Our own reader recognized an MP4, so no other demuxer may interpret the file.
-            "-f",
-            "mov",
-        ];
-        all.extend(before.map(OsString::from));
-        all.extend(arguments);
-        run(&ProgramRun {
-            program: &self.own,
-            arguments: all,
-            time: self.limits.time,
-            output_bytes_max: PROGRAM_OUTPUT_BYTES_MAX,
-        })
+        let limited = format!("limited --memory-bytes {memory} --seconds {seconds} --");
+        let input = words(INPUT_OPTIONS).chain(arguments);
+        let all = words(&limited).chain([ffmpeg.into()]).chain(input);
+        run(&self.own, all, self.limits.time)
     }
 }
 

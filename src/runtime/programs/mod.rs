@@ -8,6 +8,7 @@ mod ffmpeg;
 mod run;
 
 use std::{
+    ffi::OsString,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -15,8 +16,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
 
-use crate::runtime::limits::PROGRAM_OUTPUT_BYTES_MAX;
-use run::{ProgramRun, run};
+use run::run;
 
 /// The reason for which a program produced no result.
 #[derive(Debug, thiserror::Error)]
@@ -119,30 +119,14 @@ impl ProgramRunner {
 
     /// Runs `task` on the PDF at `file`; a rendered page has `long_px` pixels on its long side. Blocks.
     pub fn pdf(&self, task: PdfTask, file: &Path, long_px: u32) -> Result<Vec<u8>, ProgramError> {
-        let memory = self.limits.memory_bytes.to_string();
-        let seconds = self.limits.pdf_processor.as_secs().to_string();
-        let long = long_px.to_string();
-        let options = [
-            "pdf",
-            task.as_str(),
-            "--memory-bytes",
-            &memory,
-            "--seconds",
-            &seconds,
-            "--long-px",
-            &long,
-        ];
-        run(&ProgramRun {
-            program: &self.own,
-            // The separator, because the path of a file may begin with a dash.
-            arguments: options
-                .map(Into::into)
-                .into_iter()
-                .chain(["--".into(), file.into()])
-                .collect(),
-            time: self.limits.time,
-            output_bytes_max: PROGRAM_OUTPUT_BYTES_MAX,
-        })
+        let task = task.as_str();
+        let memory = self.limits.memory_bytes;
+        let seconds = self.limits.pdf_processor.as_secs();
+        // The separator, because the path of a file may begin with a dash.
+        let options = format!(
+            "pdf {task} --memory-bytes {memory} --seconds {seconds} --long-px {long_px} --"
+        );
+        run(&self.own, words(&options).chain([file.into()]), self.limits.time)
     }
 
     /// Reads the facts of the PDF at `file`. Blocks.
@@ -151,4 +135,9 @@ impl ProgramRunner {
         let text = self.pdf(PdfTask::Facts, file, 1)?;
         serde_json::from_slice(&text).map_err(|cause| ProgramError::Answer(cause.to_string()))
     }
+}
+
+/// Splits options that contain no spaces.
+fn words(options: &str) -> impl Iterator<Item = OsString> {
+    options.split_whitespace().map(OsString::from)
 }

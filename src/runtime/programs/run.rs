@@ -12,39 +12,36 @@ use std::{
 };
 
 use super::ProgramError;
+use crate::runtime::limits::PROGRAM_OUTPUT_BYTES_MAX;
 
 /// Bytes of the program's messages (standard error) that are read.
 const PROGRAM_MESSAGE_BYTES_MAX: u64 = 64 * 1024;
 
-/// One run of a program.
-pub(super) struct ProgramRun<'a> {
-    pub(super) program: &'a Path,
-    pub(super) arguments: Vec<OsString>,
-    pub(super) time: Duration,
-    pub(super) output_bytes_max: u64,
-}
-
-/// Runs the program and returns its standard output.
-pub(super) fn run(request: &ProgramRun<'_>) -> Result<Vec<u8>, ProgramError> {
-    let mut child = Command::new(request.program)
-        .args(&request.arguments)
+/// Runs the program for at most `time`, and returns its standard output.
+pub(super) fn run(
+    program: &Path,
+    arguments: impl IntoIterator<Item = OsString>,
+    time: Duration,
+) -> Result<Vec<u8>, ProgramError> {
+    let mut child = Command::new(program)
+        .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         // The program must not see secrets in the environment, nor variables that redirect its libraries.
         .env_clear()
         .spawn()
-        .map_err(|cause| start_error(request.program, cause))?;
-    let outcome = collect_output(&mut child, request);
+        .map_err(|cause| start_error(program, cause))?;
+    let outcome = collect_output(&mut child, time);
     if outcome.is_err() {
         // The program may have ended by itself in the meantime.
         drop(child.kill());
     }
     // Also after a kill: a child that is not waited for remains as a zombie.
-    let status = child.wait().map_err(|cause| start_error(request.program, cause))?;
+    let status = child.wait().map_err(|cause| start_error(program, cause))?;
     let (output, message) = outcome?;
-    if output.len() as u64 > request.output_bytes_max {
-        return Err(ProgramError::TooLarge(request.output_bytes_max));
+    if output.len() as u64 > PROGRAM_OUTPUT_BYTES_MAX {
+        return Err(ProgramError::TooLarge(PROGRAM_OUTPUT_BYTES_MAX));
     }
     if status.success() {
         Ok(output)
@@ -59,14 +56,11 @@ fn start_error(program: &Path, cause: io::Error) -> ProgramError {
 }
 
 /// Reads standard output and standard error of the program until both are closed.
-fn collect_output(
-    child: &mut Child,
-    request: &ProgramRun<'_>,
-) -> Result<(Vec<u8>, Vec<u8>), ProgramError> {
+fn collect_output(child: &mut Child, time: Duration) -> Result<(Vec<u8>, Vec<u8>), ProgramError> {
     let (done, finished) = mpsc::channel();
     let output = child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
     let message = child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
-    let caps = [request.output_bytes_max, PROGRAM_MESSAGE_BYTES_MAX];
+    let caps = [PROGRAM_OUTPUT_BYTES_MAX, PROGRAM_MESSAGE_BYTES_MAX];
     for (index, (pipe, cap)) in [output, message].into_iter().zip(caps).enumerate() {
         let done = done.clone();
         // Both pipes are read at once: a program blocks while a pipe is full that no thread reads. The thread
@@ -79,13 +73,13 @@ fn collect_output(
     let mut parts = [Vec::new(), Vec::new()];
     for _ in 0..2 {
         // The time limit holds for both pipes together.
-        let remaining = request.time.saturating_sub(stopwatch.elapsed());
+        let remaining = time.saturating_sub(stopwatch.elapsed());
         let (index, bytes) =
-            finished.recv_timeout(remaining).map_err(|_| ProgramError::TimedOut(request.time))?;
+            finished.recv_timeout(remaining).map_err(|_| ProgramError::TimedOut(time))?;
         parts[index] = bytes.map_err(|cause| ProgramError::Answer(cause.to_string()))?;
         // The program is still running then, and may never close standard error.
-        if index == 0 && parts[0].len() as u64 > request.output_bytes_max {
-            return Err(ProgramError::TooLarge(request.output_bytes_max));
+        if index == 0 && parts[0].len() as u64 > PROGRAM_OUTPUT_BYTES_MAX {
+            return Err(ProgramError::TooLarge(PROGRAM_OUTPUT_BYTES_MAX));
         }
     }
     let [output, message] = parts;

@@ -4,185 +4,199 @@
 //! Prometheus scrapes the metrics from `/metrics`; all their names and help texts are registered in this
 //! file.
 
-mod descriptions;
 mod logs;
 mod values;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-pub use descriptions::{Description, descriptions};
 pub use logs::{LogFilter, LogSetup, Logs};
 pub use values::MetricValues;
 
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 
-/// Start time of this process, in seconds since 1970 (gauge).
-pub const START_TIME: &str = "wirephoto_start_time_seconds";
-/// Requests by route and status class (counter).
-pub const REQUESTS: &str = "wirephoto_http_requests_total";
-/// Seconds from the request's header to the response's header, by route (histogram).
-pub const REQUEST_SECONDS: &str = "wirephoto_http_request_seconds";
-/// Requests refused because of load (load shedding), by reason: the name of the queue or rate limit
-/// (counter).
-pub const SHED: &str = "wirephoto_requests_shed_total";
-/// Bytes of response bodies (counter).
-pub const RESPONSE_BYTES: &str = "wirephoto_http_response_bytes_total";
-/// Renders waiting for a worker (gauge).
-pub const QUEUE_DEPTH: &str = "wirephoto_render_queue_depth";
-/// Renders in flight (gauge).
-pub const WORKERS_BUSY: &str = "wirephoto_render_workers_busy";
-/// Number of render workers (gauge).
-pub const WORKERS: &str = "wirephoto_render_workers";
-/// Seconds of one render, by operation (histogram).
-pub const RENDER_SECONDS: &str = "wirephoto_render_seconds";
-/// Seconds of one stage of a render: queue, read, decode, blend, encode (histogram).
-pub const STAGE_SECONDS: &str = "wirephoto_stage_seconds";
-/// Completed renders, by render path (counter).
-pub const RENDER_PATHS: &str = "wirephoto_render_paths_total";
-/// Renders by outcome: done, failed, abandoned, too_slow, refused (counter).
-pub const RENDERS: &str = "wirephoto_renders_total";
-/// Renders that no worker claimed in time because all cores were busy (counter).
-pub const RENDERS_STALLED: &str = "wirephoto_renders_stalled_total";
-pub const DECODED_MEGAPIXELS: &str = "wirephoto_decoded_megapixels_total";
-/// Cache look-ups by tier and outcome (counter).
-pub const CACHE_LOOKUPS: &str = "wirephoto_cache_lookups_total";
-/// Bytes held by a cache tier (gauge).
-pub const CACHE_BYTES: &str = "wirephoto_cache_bytes";
-/// Item changes that this process noticed (counter).
-pub const ITEMS_CHANGED: &str = "wirephoto_items_changed_total";
+/// A metric of this process.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    pub name: &'static str,
+    pub kind: MetricKind,
+    /// The help text in `/metrics` and in the reference pages.
+    pub help: &'static str,
+}
 
-/// Originals without random access, which can only be decoded as a whole (counter).
-pub const NOT_INDEXED: &str = "wirephoto_originals_not_indexed_total";
-/// Times that an original was found missing or different from the delivered file (counter).
-pub const ORIGINALS_DAMAGED: &str = "wirephoto_originals_damaged_total";
-/// Originals whose derived files were rebuilt (counter).
-pub const INDEX_REBUILDS: &str = "wirephoto_index_rebuilds_total";
-/// Originals whose standard renditions were made and stored (counter).
-pub const STANDARD_SETS: &str = "wirephoto_standard_sets_total";
-/// Items whose standard renditions the background job has not checked yet, on the node that does it (gauge).
-pub const STANDARD_SETS_BEHIND: &str = "wirephoto_standard_sets_behind";
-/// Share of the items whose originals the current scrub pass has read, on the node that scrubs (gauge).
-pub const SCRUB_DONE_RATIO: &str = "wirephoto_scrub_done_ratio";
-/// Start of the current scrub pass, in seconds since 1970; 0 on nodes that do not scrub (gauge).
-pub const SCRUB_BEGAN_SECONDS: &str = "wirephoto_scrub_began_seconds";
-/// End of the last complete scrub pass, in seconds since 1970; 0 before the first one and on nodes that do
-/// not scrub (gauge).
-pub const SCRUB_ENDED_SECONDS: &str = "wirephoto_scrub_ended_seconds";
-/// Requests to the bucket of originals, by method and outcome: done (answered, including "no such object"),
-/// refused (401, 403 and similar), failed (5xx, 429, no answer) (counter).
-pub const BUCKET_REQUESTS: &str = "wirephoto_bucket_requests_total";
-/// Bytes of bodies to and from the bucket of originals, by direction: in, out (counter).
-pub const BUCKET_BYTES: &str = "wirephoto_bucket_bytes_total";
-/// 1 while the circuit breaker of the bucket of originals is open, otherwise 0 (gauge).
-pub const BUCKET_CIRCUIT_OPEN: &str = "wirephoto_bucket_circuit_open";
-/// Fast render paths that were abandoned for a slower one, by reason (counter).
-pub const RENDER_PATHS_ABANDONED: &str = "wirephoto_render_paths_abandoned_total";
-/// 1 if this process has a complete search index, otherwise 0 (gauge).
-pub const SEARCH_INDEX_WHOLE: &str = "wirephoto_search_index_whole";
-/// Item versions in the search index (gauge).
-pub const SEARCH_INDEX_ITEMS: &str = "wirephoto_search_index_items";
-/// Rows of the item log that this process wrote or read and that are not in the search index yet (gauge).
-pub const SEARCH_INDEX_BEHIND: &str = "wirephoto_search_index_rows_behind";
-/// Items indexed so far by a build of the search index (gauge).
-pub const SEARCH_INDEX_BUILT_ITEMS: &str = "wirephoto_search_index_built_items";
-/// Times that the search index was built, or compared with the items because the item log had a gap, by kind:
-/// built, compared (counter).
-pub const SEARCH_INDEX_REPAIRS: &str = "wirephoto_search_index_repairs_total";
-/// Long polls that wait for items (gauge).
-pub const POLLS_WAITING: &str = "wirephoto_polls_waiting";
-/// Password logins, by outcome: done, refused, throttled, failed (counter).
-pub const LOGINS: &str = "wirephoto_logins_total";
-/// Passwords and client secrets hashed for verification (counter).
-pub const HASHES: &str = "wirephoto_password_hashes_total";
-/// Delivery attempts, by method and outcome: delivered, retry, failed, released (counter).
-pub const DELIVERIES: &str = "wirephoto_deliveries_total";
-/// Seconds of one delivery attempt, by method (histogram).
-pub const DELIVERY_SECONDS: &str = "wirephoto_delivery_seconds";
-/// Deliveries of all processes that are waiting or in flight (gauge).
-pub const DELIVERIES_WAITING: &str = "wirephoto_deliveries_waiting";
+/// The kind of a metric.
+#[derive(Clone, Copy, Debug)]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub enum MetricKind {
+    Counter,
+    Gauge,
+    Histogram,
+}
 
-/// Stream polls that wait for items (gauge).
-pub const STREAM_POLLS: &str = "wirephoto_stream_polls_waiting";
-/// Rows of the item log that are not matched with notifications yet (gauge).
-pub const MATCHING_BEHIND: &str = "wirephoto_matching_rows_behind";
-/// Age in seconds of the oldest row that is not matched yet (gauge).
-pub const MATCHING_LAG_SECONDS: &str = "wirephoto_matching_lag_seconds";
-/// Items matched with notifications (counter).
-pub const MATCHED_ITEMS: &str = "wirephoto_matched_items_total";
-/// Matches, by notification type (counter).
-pub const MATCHES: &str = "wirephoto_matches_total";
-/// Notifications that items are matched with (gauge).
-pub const NOTIFICATIONS: &str = "wirephoto_notifications";
-/// Items waiting in the queues of streams and scheduled mails (gauge).
-pub const QUEUED_ITEMS: &str = "wirephoto_queued_items";
-/// Items dropped from a full queue, and messages dropped because the outbox was full (counter).
-pub const NOTIFICATIONS_LOST: &str = "wirephoto_notifications_lost_total";
-/// Messages that are waiting or in flight, by transport (gauge).
-pub const OUTBOX_WAITING: &str = "wirephoto_outbox_waiting";
-/// Messages parked after the last retry, by transport (gauge).
-pub const OUTBOX_PARKED: &str = "wirephoto_outbox_parked";
-/// Attempts to send a message, by transport and outcome: sent, dropped, retry, parked, released (counter).
-pub const MESSAGES: &str = "wirephoto_messages_total";
-/// Seconds of one attempt to send a message, by transport (histogram).
-pub const MESSAGE_SECONDS: &str = "wirephoto_message_seconds";
-/// Clock jumps while running, and starts with a clock far from the last saved time (counter).
-pub const CLOCK_JUMPS: &str = "wirephoto_clock_jumps_total";
+/// Defines a constant for the name of each metric, and the list of all metrics.
+macro_rules! metric_table {
+    ($($kind:ident $constant:ident = $name:literal: $help:literal;)*) => {
+        $(#[doc = $help] pub const $constant: &str = $name;)*
 
-/// Events of the audit log that could not be stored in the table (counter).
-pub const AUDIT_EVENTS_LOST: &str = "wirephoto_audit_events_lost_total";
-/// Log lines that could not be written to the log file (counter).
-pub const LOG_LINES_LOST: &str = "wirephoto_log_lines_lost_total";
-/// Reloads of the settings, by outcome: done, failed (counter).
-pub const RELOADS: &str = "wirephoto_reloads_total";
-/// Expiry of the TLS certificate in use, in seconds since 1970 (gauge).
-pub const CERTIFICATE_EXPIRES: &str = "wirephoto_tls_certificate_expires_seconds";
-/// Trace spans, by outcome: sent, dropped (the queue was full), failed (counter).
-pub const SPANS: &str = "wirephoto_trace_spans_total";
-/// Cache keys to purge at a CDN, by address (1, 2, … in the order of the setting) and outcome: done, absent
-/// (the CDN had nothing cached under them), retry, refused, given_up (counter).
-pub const PURGES: &str = "wirephoto_purges_total";
-/// Cache keys that wait to be purged, including keys that are due later, by address (gauge).
-pub const PURGES_WAITING: &str = "wirephoto_purges_waiting";
-/// Seconds since the oldest change whose purge is overdue or that was not examined yet, by address (gauge).
-pub const PURGE_LAG_SECONDS: &str = "wirephoto_purge_lag_seconds";
-/// Seconds since this node last reached the end of the item log (gauge).
-pub const FOLLOW_BEHIND_SECONDS: &str = "wirephoto_follow_behind_seconds";
-/// Live nodes of the cluster (gauge).
-pub const NODES: &str = "wirephoto_nodes";
-/// 1 if a setting that should be equal on all nodes differs on a live node, otherwise 0, by setting (gauge).
-pub const NODES_DIFFER: &str = "wirephoto_nodes_differ";
-/// 1 if this node is ready to serve requests, otherwise 0 (gauge).
-pub const READY: &str = "wirephoto_ready";
-/// 1 if this node has a fault, otherwise 0, by fault: database, search, store, disk (gauge).
-pub const FAULT: &str = "wirephoto_fault";
-/// Bytes that can still be written to the file system of a folder, by volume: data (the data directory), store
-/// (the folder of originals, if the settings name one) (gauge).
-pub const DISK_FREE_BYTES: &str = "wirephoto_disk_free_bytes";
-/// 1 if this node holds the lease of a background job, otherwise 0, by lease: matching, purging, sweeping,
-/// scrubbing (gauge).
-pub const LEASE_HELD: &str = "wirephoto_lease_held";
-/// Seconds for which no node has held the lease, by lease: matching, sweeping (gauge).
-pub const LEASE_VACANT_SECONDS: &str = "wirephoto_lease_vacant_seconds";
-/// Database calls that failed in the engine, by kind: away (unreachable, or not the primary), timeout (too
-/// slow), busy (a lock was held), other (counter).
-pub const DATABASE_ERRORS: &str = "wirephoto_database_errors_total";
-/// Seconds that a database call waited for a thread, by kind: read, search, write, claim (histogram).
-pub const DATABASE_WAIT_SECONDS: &str = "wirephoto_database_wait_seconds";
-pub const CONNECTIONS: &str = "wirephoto_connections";
-/// Connections closed by the server, by reason (counter).
-pub const CONNECTIONS_ENDED: &str = "wirephoto_connections_ended_total";
-/// Connections refused because too many are open (counter).
-pub const CONNECTIONS_REFUSED: &str = "wirephoto_connections_refused_total";
-/// Connections refused because too many are open from one address (counter).
-pub const ADDRESS_CONNECTIONS_REFUSED: &str = "wirephoto_connections_refused_per_address_total";
-/// Connections that the operating system failed to accept (counter).
-pub const ACCEPT_ERRORS: &str = "wirephoto_accept_errors_total";
-/// TLS handshakes in progress (gauge).
-pub const TLS_HANDSHAKES: &str = "wirephoto_tls_handshakes";
-/// TLS handshakes that failed (counter).
-pub const TLS_HANDSHAKES_FAILED: &str = "wirephoto_tls_handshakes_failed_total";
+        /// All metrics, in the order of the table.
+        pub const METRICS: &[Metric] =
+            &[$(Metric { name: $name, kind: MetricKind::$kind, help: $help },)*];
+    };
+}
+
+metric_table! {
+    Gauge START_TIME = "wirephoto_start_time_seconds":
+        "Start time of this process, in seconds since 1970";
+    Counter REQUESTS = "wirephoto_http_requests_total": "Requests by route and status class";
+    Histogram REQUEST_SECONDS = "wirephoto_http_request_seconds":
+        "Seconds from request headers to response headers, by route";
+    Counter SHED = "wirephoto_requests_shed_total":
+        "Requests refused because of load, by reason: the name of the queue or rate limit";
+    Counter RESPONSE_BYTES = "wirephoto_http_response_bytes_total":
+        "Bytes of response bodies, as announced by Content-Length";
+    Gauge QUEUE_DEPTH = "wirephoto_render_queue_depth": "Renders waiting for a worker";
+    Gauge WORKERS_BUSY = "wirephoto_render_workers_busy": "Renders in flight";
+    Gauge WORKERS = "wirephoto_render_workers": "Render workers";
+    Histogram RENDER_SECONDS = "wirephoto_render_seconds": "Seconds of one render, by operation";
+    Histogram STAGE_SECONDS = "wirephoto_stage_seconds":
+        "Seconds of one stage of a render: queue, read, decode, blend, encode";
+    Counter RENDER_PATHS = "wirephoto_render_paths_total": "Renders by render path";
+    Counter RENDERS = "wirephoto_renders_total":
+        "Renders by outcome: done, failed, abandoned, too_slow, refused";
+    Counter RENDERS_STALLED = "wirephoto_renders_stalled_total":
+        "Renders delayed because all cores were busy";
+    Counter DECODED_MEGAPIXELS = "wirephoto_decoded_megapixels_total": "Megapixels decoded";
+    Counter CACHE_LOOKUPS = "wirephoto_cache_lookups_total":
+        "Rendition cache look-ups by tier and outcome";
+    Gauge CACHE_BYTES = "wirephoto_cache_bytes": "Bytes held by a tier of the rendition cache";
+    Counter ITEMS_CHANGED = "wirephoto_items_changed_total":
+        "Items changed, as seen by this process";
+
+    Counter NOT_INDEXED = "wirephoto_originals_not_indexed_total":
+        "Originals that can only be decoded as a whole";
+    Counter ORIGINALS_DAMAGED = "wirephoto_originals_damaged_total":
+        "Times that an original was found missing or damaged";
+    Counter INDEX_REBUILDS = "wirephoto_index_rebuilds_total":
+        "Originals whose derived files were rebuilt";
+    Counter STANDARD_SETS = "wirephoto_standard_sets_total":
+        "Originals whose standard renditions were made and kept";
+    Gauge STANDARD_SETS_BEHIND = "wirephoto_standard_sets_behind":
+        "Items whose standard renditions the background job has not looked at yet, on the node \
+         that does it";
+    Gauge SCRUB_DONE_RATIO = "wirephoto_scrub_done_ratio":
+        "Share of the current scrub pass that is done";
+    Gauge SCRUB_BEGAN_SECONDS = "wirephoto_scrub_began_seconds":
+        "Start of the current scrub pass, in seconds since 1970; 0 on nodes that do not scrub";
+    Gauge SCRUB_ENDED_SECONDS = "wirephoto_scrub_ended_seconds":
+        "End of the last complete scrub pass, in seconds since 1970; 0 before the first one and \
+         on nodes that do not scrub";
+    Counter BUCKET_REQUESTS = "wirephoto_bucket_requests_total":
+        "Requests to the bucket of originals, by method and outcome: done (answered, also if \
+         the object is missing), refused (401, 403 and similar), failed (5xx, 429, no answer)";
+    Counter BUCKET_BYTES = "wirephoto_bucket_bytes_total":
+        "Bytes of bodies sent to and received from the bucket of originals, by direction: in, out";
+    Gauge BUCKET_CIRCUIT_OPEN = "wirephoto_bucket_circuit_open":
+        "1 while the circuit breaker of the bucket of originals is open";
+    Counter RENDER_PATHS_ABANDONED = "wirephoto_render_paths_abandoned_total":
+        "Fast render paths that were abandoned for a slower one, by reason";
+    Gauge SEARCH_INDEX_WHOLE = "wirephoto_search_index_whole":
+        "1 while this process has a complete search index";
+    Gauge SEARCH_INDEX_ITEMS = "wirephoto_search_index_items": "Item versions in the search index";
+    Gauge SEARCH_INDEX_BEHIND = "wirephoto_search_index_rows_behind":
+        "Rows of the item log that are not in the search index yet";
+    Gauge SEARCH_INDEX_BUILT_ITEMS = "wirephoto_search_index_built_items":
+        "Items indexed so far by a build of the search index";
+    Counter SEARCH_INDEX_REPAIRS = "wirephoto_search_index_repairs_total":
+        "Times that the search index was built, or compared with the items because the item log \
+         had a gap, by kind: built, compared";
+    Gauge POLLS_WAITING = "wirephoto_polls_waiting": "Long polls that wait for items";
+    Counter LOGINS = "wirephoto_logins_total":
+        "Password logins, by outcome: done, refused, throttled, failed";
+    Counter HASHES = "wirephoto_password_hashes_total":
+        "Passwords and client secrets hashed for verification";
+    Counter DELIVERIES = "wirephoto_deliveries_total":
+        "Delivery attempts, by method and outcome: delivered, retry, failed, released";
+    Histogram DELIVERY_SECONDS = "wirephoto_delivery_seconds":
+        "Seconds of one delivery attempt, by method";
+    Gauge DELIVERIES_WAITING = "wirephoto_deliveries_waiting":
+        "Deliveries that are waiting or in flight";
+
+    Gauge STREAM_POLLS = "wirephoto_stream_polls_waiting": "Stream polls that wait for items";
+    Gauge MATCHING_BEHIND = "wirephoto_matching_rows_behind":
+        "Rows of the item log that are not matched with notifications yet";
+    Gauge MATCHING_LAG_SECONDS = "wirephoto_matching_lag_seconds":
+        "Age in seconds of the oldest row of the item log that is not matched yet";
+    Counter MATCHED_ITEMS = "wirephoto_matched_items_total": "Items matched with notifications";
+    Counter MATCHES = "wirephoto_matches_total": "Matches, by notification type";
+    Gauge NOTIFICATIONS = "wirephoto_notifications": "Notifications that items are matched with";
+    Gauge QUEUED_ITEMS = "wirephoto_queued_items":
+        "Items waiting in the queues of streams and scheduled mails";
+    Counter NOTIFICATIONS_LOST = "wirephoto_notifications_lost_total":
+        "Items and messages dropped because a queue was full";
+    Gauge OUTBOX_WAITING = "wirephoto_outbox_waiting":
+        "Messages that are waiting or in flight, by transport";
+    Gauge OUTBOX_PARKED = "wirephoto_outbox_parked":
+        "Messages parked after the last retry, by transport";
+    Counter MESSAGES = "wirephoto_messages_total":
+        "Attempts to send a message, by transport and outcome: sent, dropped, retry, parked, \
+         released";
+    Histogram MESSAGE_SECONDS = "wirephoto_message_seconds":
+        "Seconds of one attempt to send a message, by transport";
+    Counter CLOCK_JUMPS = "wirephoto_clock_jumps_total":
+        "Clock jumps: by a minute or more while running, by a day or more across a restart";
+
+    Counter AUDIT_EVENTS_LOST = "wirephoto_audit_events_lost_total":
+        "Audit events that could not be stored in the table";
+    Counter LOG_LINES_LOST = "wirephoto_log_lines_lost_total":
+        "Log lines that could not be written to the log file";
+    Counter RELOADS = "wirephoto_reloads_total":
+        "Reloads of the settings, by outcome: done, failed";
+    Gauge CERTIFICATE_EXPIRES = "wirephoto_tls_certificate_expires_seconds":
+        "Expiry of the TLS certificate in use, in seconds since 1970";
+    Counter SPANS = "wirephoto_trace_spans_total":
+        "Trace spans, by outcome: sent, dropped (the queue was full), failed";
+    Counter PURGES = "wirephoto_purges_total":
+        "Cache keys to purge at a CDN, by address (1, 2, … in the order of the setting) and \
+         outcome: done, absent (the CDN had nothing cached under them), retry, refused, \
+         given_up";
+    Gauge PURGES_WAITING = "wirephoto_purges_waiting":
+        "Cache keys that wait to be purged at a CDN, by address";
+    Gauge PURGE_LAG_SECONDS = "wirephoto_purge_lag_seconds":
+        "Seconds since the oldest change that has not been purged at a CDN, by address";
+    Gauge FOLLOW_BEHIND_SECONDS = "wirephoto_follow_behind_seconds":
+        "Seconds since this node last reached the end of the item log";
+    Gauge NODES = "wirephoto_nodes": "Live nodes of the cluster";
+    Gauge NODES_DIFFER = "wirephoto_nodes_differ":
+        "1 for a setting that differs on another live node";
+    Gauge READY = "wirephoto_ready": "1 while this node is ready to serve requests";
+    Gauge FAULT = "wirephoto_fault":
+        "1 while this node has a fault, by fault: database, search, store, disk";
+    Gauge DISK_FREE_BYTES = "wirephoto_disk_free_bytes":
+        "Bytes that can still be written to the file system of a volume: data or store";
+    Gauge LEASE_HELD = "wirephoto_lease_held":
+        "1 while this node holds a lease, by lease: matching, purging, sweeping, scrubbing";
+    Gauge LEASE_VACANT_SECONDS = "wirephoto_lease_vacant_seconds":
+        "Seconds for which no node has held a lease, by lease: matching, sweeping";
+    Counter DATABASE_ERRORS = "wirephoto_database_errors_total":
+        "Database calls that failed in the engine, by kind: away (unreachable, or not the \
+         primary), timeout (too slow), busy (a lock was held), other";
+    Histogram DATABASE_WAIT_SECONDS = "wirephoto_database_wait_seconds":
+        "Seconds that a database call waited for a thread, by kind: read, search, write, claim";
+    Gauge CONNECTIONS = "wirephoto_connections": "Open connections";
+    Counter CONNECTIONS_ENDED = "wirephoto_connections_ended_total":
+        "Connections closed by the server, by reason";
+    Counter CONNECTIONS_REFUSED = "wirephoto_connections_refused_total":
+        "Connections refused because too many are open";
+    Counter ADDRESS_CONNECTIONS_REFUSED = "wirephoto_connections_refused_per_address_total":
+        "Connections refused because too many are open from one address";
+    Counter ACCEPT_ERRORS = "wirephoto_accept_errors_total":
+        "Connections that the operating system failed to accept";
+    Gauge TLS_HANDSHAKES = "wirephoto_tls_handshakes": "TLS handshakes in progress";
+    Counter TLS_HANDSHAKES_FAILED = "wirephoto_tls_handshakes_failed_total":
+        "TLS handshakes that failed";
+}
 
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,139 +266,23 @@ fn register_counters() {
 }
 
 fn describe() {
-    use metrics::{
-        describe_counter as counter, describe_gauge as gauge, describe_histogram as histogram,
-    };
-    gauge!(START_TIME, "Start time of this process, in seconds since 1970");
-    counter!(REQUESTS, "Requests by route and status class");
-    histogram!(REQUEST_SECONDS, "Seconds from request headers to response headers, by route");
-    counter!(SHED, "Requests refused because of load, by reason");
-    counter!(RESPONSE_BYTES, "Bytes of response bodies, as announced by Content-Length");
-    gauge!(QUEUE_DEPTH, "Renders waiting for a worker");
-    gauge!(WORKERS_BUSY, "Renders in flight");
-    gauge!(WORKERS, "Render workers");
-    histogram!(RENDER_SECONDS, "Seconds of one render, by operation");
-    histogram!(
-        STAGE_SECONDS,
-        "Seconds of one stage of a render: queue, read, decode, blend, encode"
-    );
-    counter!(RENDER_PATHS, "Renders by render path");
-    counter!(NOT_INDEXED, "Originals that can only be decoded as a whole");
-    counter!(
-        CLOCK_JUMPS,
-        "Clock jumps: by a minute or more while running, by a day or more across a restart"
-    );
-    counter!(ORIGINALS_DAMAGED, "Times that an original was found missing or damaged");
-    counter!(INDEX_REBUILDS, "Originals whose derived files were rebuilt");
-    counter!(STANDARD_SETS, "Originals whose standard renditions were made and kept");
-    gauge!(
-        STANDARD_SETS_BEHIND,
-        "Items whose standard renditions the background job has not looked at yet, on the node that does it"
-    );
-    gauge!(SCRUB_DONE_RATIO, "Share of the current scrub pass that is done");
-    gauge!(SCRUB_BEGAN_SECONDS, "Start of the current scrub pass, in seconds since 1970");
-    gauge!(SCRUB_ENDED_SECONDS, "End of the last complete scrub pass, in seconds since 1970");
-    counter!(BUCKET_REQUESTS, "Requests to the bucket of originals, by method and outcome");
-    counter!(
-        BUCKET_BYTES,
-        "Bytes of bodies sent to and received from the bucket of originals, by direction"
-    );
-    gauge!(BUCKET_CIRCUIT_OPEN, "1 while the circuit breaker of the bucket of originals is open");
-    counter!(
-        RENDER_PATHS_ABANDONED,
-        "Fast render paths that were abandoned for a slower one, by reason"
-    );
-    counter!(RENDERS, "Renders by outcome");
-    counter!(RENDERS_STALLED, "Renders delayed because all cores were busy");
-    counter!(DECODED_MEGAPIXELS, "Megapixels decoded");
-    counter!(CACHE_LOOKUPS, "Rendition cache look-ups by tier and outcome");
-    gauge!(CACHE_BYTES, "Bytes held by a tier of the rendition cache");
-    counter!(ITEMS_CHANGED, "Items changed, as seen by this process");
-    counter!(PURGES, "Cache keys to purge at a CDN, by address and outcome");
-    gauge!(PURGES_WAITING, "Cache keys that wait to be purged at a CDN, by address");
-    gauge!(
-        PURGE_LAG_SECONDS,
-        "Seconds since the oldest change that has not been purged at a CDN, by address"
-    );
-    gauge!(POLLS_WAITING, "Long polls that wait for items");
-    describe_search();
-    describe_deliveries_and_nodes();
-    describe_notifications();
-    describe_connections();
+    for Metric { name, kind, help } in METRICS.iter().copied() {
+        match kind {
+            MetricKind::Counter => metrics::describe_counter!(name, help),
+            MetricKind::Gauge => metrics::describe_gauge!(name, help),
+            MetricKind::Histogram => metrics::describe_histogram!(name, help),
+        }
+    }
 }
 
-fn describe_search() {
-    use metrics::{describe_counter as counter, describe_gauge as gauge};
-    gauge!(SEARCH_INDEX_WHOLE, "1 while this process has a complete search index");
-    gauge!(SEARCH_INDEX_ITEMS, "Item versions in the search index");
-    gauge!(SEARCH_INDEX_BEHIND, "Rows of the item log that are not in the search index yet");
-    gauge!(SEARCH_INDEX_BUILT_ITEMS, "Items indexed so far by a build of the search index");
-    counter!(
-        SEARCH_INDEX_REPAIRS,
-        "Times that the search index was built or compared with the items, by kind"
-    );
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn describe_deliveries_and_nodes() {
-    use metrics::{
-        describe_counter as counter, describe_gauge as gauge, describe_histogram as histogram,
-    };
-    counter!(LOGINS, "Password logins, by outcome");
-    counter!(DELIVERIES, "Delivery attempts, by method and outcome");
-    histogram!(DELIVERY_SECONDS, "Seconds of one delivery attempt, by method");
-    gauge!(DELIVERIES_WAITING, "Deliveries that are waiting or in flight");
-    counter!(LOG_LINES_LOST, "Log lines that could not be written to the log file");
-    counter!(AUDIT_EVENTS_LOST, "Audit events that could not be stored in the table");
-    counter!(RELOADS, "Reloads of the settings, by outcome");
-    gauge!(CERTIFICATE_EXPIRES, "Expiry of the TLS certificate in use, in seconds since 1970");
-    counter!(SPANS, "Trace spans, by outcome");
-    counter!(HASHES, "Passwords and client secrets hashed for verification");
-    gauge!(FOLLOW_BEHIND_SECONDS, "Seconds since this node last reached the end of the item log");
-    gauge!(NODES, "Live nodes of the cluster");
-    gauge!(NODES_DIFFER, "1 for a setting that differs on another live node");
-    gauge!(READY, "1 while this node is ready to serve requests");
-    gauge!(FAULT, "1 while this node has a fault, by fault");
-    gauge!(
-        DISK_FREE_BYTES,
-        "Bytes that can still be written to the file system of a volume: data or store"
-    );
-    gauge!(LEASE_HELD, "1 while this node holds a lease, by lease");
-    gauge!(LEASE_VACANT_SECONDS, "Seconds for which no node has held a lease, by lease");
-    counter!(DATABASE_ERRORS, "Database calls that failed in the engine, by kind");
-    histogram!(DATABASE_WAIT_SECONDS, "Seconds that a database call waited for a thread, by kind");
-}
-
-fn describe_notifications() {
-    use metrics::{
-        describe_counter as counter, describe_gauge as gauge, describe_histogram as histogram,
-    };
-    gauge!(STREAM_POLLS, "Stream polls that wait for items");
-    gauge!(MATCHING_BEHIND, "Rows of the item log that are not matched with notifications yet");
-    gauge!(
-        MATCHING_LAG_SECONDS,
-        "Age in seconds of the oldest row of the item log that is not matched yet"
-    );
-    counter!(MATCHED_ITEMS, "Items matched with notifications");
-    counter!(MATCHES, "Matches, by notification type");
-    gauge!(NOTIFICATIONS, "Notifications that items are matched with");
-    gauge!(QUEUED_ITEMS, "Items waiting in the queues of streams and scheduled mails");
-    counter!(NOTIFICATIONS_LOST, "Items and messages dropped because a queue was full");
-    gauge!(OUTBOX_WAITING, "Messages that are waiting or in flight, by transport");
-    gauge!(OUTBOX_PARKED, "Messages parked after the last retry, by transport");
-    counter!(MESSAGES, "Attempts to send a message, by transport and outcome");
-    histogram!(MESSAGE_SECONDS, "Seconds of one attempt to send a message, by transport");
-}
-
-fn describe_connections() {
-    use metrics::{describe_counter as counter, describe_gauge as gauge};
-    gauge!(CONNECTIONS, "Open connections");
-    counter!(CONNECTIONS_ENDED, "Connections closed by the server, by reason");
-    counter!(CONNECTIONS_REFUSED, "Connections refused because too many are open");
-    counter!(
-        ADDRESS_CONNECTIONS_REFUSED,
-        "Connections refused because too many are open from one address"
-    );
-    counter!(ACCEPT_ERRORS, "Connections that the operating system failed to accept");
-    gauge!(TLS_HANDSHAKES, "TLS handshakes in progress");
-    counter!(TLS_HANDSHAKES_FAILED, "TLS handshakes that failed");
+    #[test]
+    fn every_metric_has_a_name_of_its_own() {
+        let mut names: Vec<&str> = METRICS.iter().map(|metric| metric.name).collect();
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
+    }
 }

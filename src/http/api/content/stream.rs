@@ -17,7 +17,7 @@ use crate::http::protocol::request::ValidationErrors;
 use crate::http::protocol::respond;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::slots::SlotHolder;
+use crate::runtime::fair_queue::RequestClient;
 use crate::storage::search::SearchCriteria;
 use model::item::DocumentLayout;
 use model::{ItemKey, ItemUri};
@@ -46,7 +46,7 @@ async fn poll(app: &AppState, request: ApiRequest<StreamItems>) -> Result<Respon
     drop(request);
     let user = caller.map(|caller| caller.user().id);
     let form = parameters::document_form(app, layout);
-    let holder = SlotHolder::for_request(user, address);
+    let holder = RequestClient::new(user, address);
     let poll = SearchPoll { holder, request: &criteria, form: &form };
     let stop = app.shared.process.stopped();
     Ok(json_text(app.shared.archive.content.poll(poll, clock::now, wait, stop).await?))

@@ -5,8 +5,8 @@ use std::{fs, io, path::Path};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::backup::failed;
-use super::secrets::BackupKey;
+use super::folder::failed;
+use crate::app::secrets::BackupKey;
 use crate::runtime::config::{OriginalsLocation, SettingValue};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use model::ContentHash;
