@@ -241,7 +241,7 @@ fn writer(
             for write in urgent_writes.chain([write]) {
                 let write = write.dequeue();
                 // A transaction that panics rolls back, and the thread continues with the next one.
-                let outcome = catch_unwind(AssertUnwindSafe(|| write(connection.as_mut())));
+                let outcome = catch_unwind(AssertUnwindSafe(|| write(&mut *connection)));
                 if outcome.is_err() {
                     tracing::error!("a database transaction panicked");
                 }
