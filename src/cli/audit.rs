@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::table::table;
 use super::values::word;
@@ -121,7 +121,7 @@ pub(super) fn run(command: AuditCommand) -> Result<(), CommandFailure> {
 
 fn print(events: &[ListedEvent], json: bool) {
     if json {
-        events.iter().for_each(|event| print_json(&facts(event)));
+        events.iter().for_each(|event| print_json(&json!(event)));
         return;
     }
     let rows: Vec<_> = events.iter().map(row).collect();
@@ -151,23 +151,6 @@ fn row(event: &ListedEvent) -> [String; 8] {
         event.object.clone().unwrap_or_default(),
         detail,
     ]
-}
-
-fn facts(event: &ListedEvent) -> Value {
-    json!({
-        "seq": event.seq,
-        "at": event.at,
-        "action": event.action,
-        "outcome": event.outcome,
-        "user": event.user,
-        "userName": event.user_name,
-        "credential": event.credential,
-        "credentialId": event.credential_id,
-        "address": event.address,
-        "object": event.object,
-        "detail": event.detail,
-        "count": event.count,
-    })
 }
 
 #[cfg(test)]

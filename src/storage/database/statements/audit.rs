@@ -3,6 +3,7 @@
 use std::{net::IpAddr, ops::ControlFlow};
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use super::{ReadTx, WriteTx, time};
 use crate::runtime::config::NetworkList;
@@ -33,7 +34,8 @@ pub struct AuditFilter {
 
 /// A listed event. Its words are stored unchanged, because a different version of the product may know more
 /// words than this one, and its events are listed too.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ListedEvent {
     pub seq: i64,
     pub at: Timestamp,
