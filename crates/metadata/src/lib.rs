@@ -269,11 +269,11 @@ pub fn build_embedded(
         };
         all.extend(value.map(|value| (member, Cow::Owned(value))));
     }
-    let xmp = xmp_write::blocks(all);
+    let (xmp, split_xmp) = xmp_write::blocks(all);
     EmbeddedMetadata {
         exif: exif_write::block(&caption, originals, options),
-        xmp: xmp.packet,
-        split_xmp: xmp.split,
+        xmp,
+        split_xmp,
         iim: iim_write::block(&caption, rights),
     }
 }
