@@ -122,6 +122,12 @@ impl Caption {
         }
     }
 
+    /// Returns the copyright notice, or else the holder, for standards with one place for both.
+    fn copyright(&self) -> &str {
+        let notice = &self.copyright_notice;
+        if notice.is_empty() { &self.copyright_holder } else { notice }
+    }
+
     /// Returns whether any field is set apart from the position, which is written to EXIF only.
     fn has_text(&self) -> bool {
         Caption { position: None, ..self.clone() } != Caption::default()
