@@ -188,15 +188,10 @@ fn rights_expression<'a>(
     let language = text(members, "langid").filter(|language| lexical::is_uri(language));
     // The schema requires the language, so an expression without one cannot be written.
     let expression = language.zip(text(members, "encodedrights"));
-    for (name, value) in members {
-        let placed = match name.as_str() {
-            "linkedrights" => link.is_some(),
-            "langid" | "encodedrights" => expression.is_some(),
-            _ => false,
-        };
-        if !placed {
-            item.about_content.add_below("rightsinfo", name, value);
-        }
-    }
+    item.about_content.add_unplaced("rightsinfo/", members, |name, _| match name {
+        "linkedrights" => link.is_some(),
+        "langid" | "encodedrights" => expression.is_some(),
+        _ => false,
+    });
     (link, expression)
 }
