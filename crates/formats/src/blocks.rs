@@ -168,28 +168,18 @@ impl BodyReader {
         context.italic |= matches!(element.name, "i" | "em" | "cite");
         context.cell |= element.role == ElementRole::Cell;
         context.preformatted |= element.name == "pre";
-        match element.role {
-            ElementRole::List => {
-                self.lists.push((element.name == "ol").then(|| first_number(attributes)));
-            }
+        if element.role == ElementRole::List {
+            self.lists.push((element.name == "ol").then(|| first_number(attributes)));
+        } else if element.role == ElementRole::Item {
             // Written with the first character, so that an empty item leaves no bullet behind.
-            ElementRole::Item => self.list_marker = Some(self.next_list_marker()),
-            ElementRole::Link => self.add_link(attributes),
-            ElementRole::Cell => {
-                // Tabs are written only when text follows, so that empty cells at the end of a row leave none.
-                self.tabs += usize::from(self.cells > 0);
-                self.cells += 1;
-                self.space = None;
-            }
-            ElementRole::Paragraph
-            | ElementRole::Block
-            | ElementRole::Heading
-            | ElementRole::Term
-            | ElementRole::Table
-            | ElementRole::RowGroup
-            | ElementRole::Row
-            | ElementRole::Inline
-            | ElementRole::Void => {}
+            self.list_marker = Some(self.next_list_marker());
+        } else if element.role == ElementRole::Link {
+            self.add_link(attributes);
+        } else if element.role == ElementRole::Cell {
+            // Tabs are written only when text follows, so that empty cells at the end of a row leave none.
+            self.tabs += usize::from(self.cells > 0);
+            self.cells += 1;
+            self.space = None;
         }
         self.contexts.push(context);
     }

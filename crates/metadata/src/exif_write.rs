@@ -90,15 +90,10 @@ fn ascii(tag: Tag, text: &str) -> Field {
 
 /// Builds the caption's text fields in UTF-8, which readers detect in the same way as this crate.
 fn texts(caption: &Caption) -> Vec<Field> {
-    let rights = if caption.copyright_notice.is_empty() {
-        &caption.copyright_holder
-    } else {
-        &caption.copyright_notice
-    };
     [
-        (Tag::ImageDescription, &caption.description, DESCRIPTION_BYTES_MAX),
-        (Tag::Artist, &caption.byline, BYLINE_BYTES_MAX),
-        (Tag::Copyright, rights, COPYRIGHT_BYTES_MAX),
+        (Tag::ImageDescription, caption.description.as_str(), DESCRIPTION_BYTES_MAX),
+        (Tag::Artist, caption.byline.as_str(), BYLINE_BYTES_MAX),
+        (Tag::Copyright, caption.copyright(), COPYRIGHT_BYTES_MAX),
     ]
     .into_iter()
     .filter(|(_, text, _)| !text.is_empty())

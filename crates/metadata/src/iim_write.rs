@@ -55,11 +55,6 @@ fn datasets(caption: &Caption, rights: &RightsMetadata) -> Vec<u8> {
     // 2:40 and 2:116 each hold two fields; see the section on precedence in the crate's docs.
     let terms = [&caption.usage_terms, &caption.instructions].map(String::as_str);
     let terms = terms.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ");
-    let copyright = if caption.copyright_notice.is_empty() {
-        &caption.copyright_holder
-    } else {
-        &caption.copyright_notice
-    };
     let genre = rights.text("intellectualGenre").unwrap_or_default();
     if genre.len() >= GENRE_BYTES_MIN {
         datasets.text(4, 64, genre);
@@ -82,7 +77,7 @@ fn datasets(caption: &Caption, rights: &RightsMetadata) -> Vec<u8> {
     datasets.text(105, 256, &caption.headline);
     datasets.text(110, 32, &caption.credit);
     datasets.text(115, 32, &caption.source);
-    datasets.text(116, 128, copyright);
+    datasets.text(116, 128, caption.copyright());
     // Not a single line: only the description keeps its line feeds.
     datasets.add(2, 120, text::cut(&caption.description, 2_000).as_bytes());
     datasets.text(122, 32, rights.text("captionWriter").unwrap_or_default());

@@ -122,6 +122,12 @@ impl Caption {
         }
     }
 
+    /// Returns the copyright notice, or else the holder, for standards with one place for both.
+    fn copyright(&self) -> &str {
+        let notice = &self.copyright_notice;
+        if notice.is_empty() { &self.copyright_holder } else { notice }
+    }
+
     /// Returns whether any field is set apart from the position, which is written to EXIF only.
     fn has_text(&self) -> bool {
         Caption { position: None, ..self.clone() } != Caption::default()
@@ -269,11 +275,11 @@ pub fn build_embedded(
         };
         all.extend(value.map(|value| (member, Cow::Owned(value))));
     }
-    let xmp = xmp_write::blocks(all);
+    let (xmp, split_xmp) = xmp_write::blocks(all);
     EmbeddedMetadata {
         exif: exif_write::block(&caption, originals, options),
-        xmp: xmp.packet,
-        split_xmp: xmp.split,
+        xmp,
+        split_xmp,
         iim: iim_write::block(&caption, rights),
     }
 }

@@ -5,7 +5,9 @@
 //! file they are split into a main packet and extended XMP (XMP specification, part 3, 1.1.3.1).
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
+use quick_xml::escape::partial_escape;
 use serde_json::Value;
 
 use crate::cut_order::{CUT_ORDER, CutMethod};
@@ -42,34 +44,24 @@ struct PrintedProperty<'a> {
     member: &'static Member,
     value: Cow<'a, Value>,
     xml: String,
-    namespaces: NamespaceSet,
+    namespaces: BTreeSet<XmpNamespace>,
 }
 
-/// A set of namespaces, indexed by their position in [`XmpNamespace::ALL`].
-#[derive(Debug, Clone, Copy, Default)]
-struct NamespaceSet([bool; XmpNamespace::ALL.len()]);
-
-/// The packet of a file, and its parts for JPEG if it does not fit into a segment.
-#[derive(Debug, Default)]
-pub(super) struct XmpBlocks {
-    pub(super) packet: Vec<u8>,
-    pub(super) split: Option<SplitXmp>,
-}
-
-/// Writes the packet of these properties; empty if there are no properties.
-pub(super) fn blocks(properties: Vec<NamedValue<'_>>) -> XmpBlocks {
+/// Writes the packet of these properties, and its parts for JPEG if it does not fit into a segment. The packet is
+/// empty if there are no properties.
+pub(super) fn blocks(properties: Vec<NamedValue<'_>>) -> (Vec<u8>, Option<SplitXmp>) {
     let mut printed: Vec<PrintedProperty<'_>> = properties
         .into_iter()
         .map(|(member, value)| PrintedProperty::new(member, value))
         .collect();
     // A rendition without properties carries no empty packet.
     if printed.is_empty() {
-        return XmpBlocks::default();
+        return (Vec::new(), None);
     }
     cut(&mut printed);
     let packet = wrapped(&rdf(&printed.iter().collect::<Vec<_>>(), None));
-    let fits = packet.len() <= SEGMENT_PACKET_BYTES_MAX;
-    XmpBlocks { packet, split: if fits { None } else { Some(split(&printed)) } }
+    let split = (packet.len() > SEGMENT_PACKET_BYTES_MAX).then(|| split(&printed));
+    (packet, split)
 }
 
 /// Wraps a packet in a JPEG segment; empty for an empty packet.
@@ -136,12 +128,13 @@ fn cut_value(value: &mut Value, method: CutMethod, excess: usize) {
             while let Some(entry) = value.as_array_mut().filter(|_| excess > 0).and_then(Vec::pop)
             {
                 // Counted by entry, because printing the list after each of many entries would be quadratic.
-                excess = excess.saturating_sub(escaped_bytes(default_text(&entry)) + ENTRY_BYTES);
+                let text = partial_escape(default_text(&entry));
+                excess = excess.saturating_sub(text.len() + ENTRY_BYTES);
             }
         }
         CutMethod::Text => cut_texts(value, TEXT_BYTES_SHORT),
         CutMethod::Rest => {
-            let room = escaped_bytes(default_text(value)).saturating_sub(excess);
+            let room = partial_escape(default_text(value)).len().saturating_sub(excess);
             cut_texts(value, room);
         }
     }
@@ -171,7 +164,11 @@ fn cut_escaped(text: &str, bytes_max: usize) -> String {
         .char_indices()
         .find(|&(_, c)| {
             // The limit applies to escaped bytes: a text of ampersands grows fivefold.
-            bytes += escaped(c).map_or(c.len_utf8(), str::len);
+            bytes += match c {
+                '&' => "&amp;".len(),
+                '<' | '>' => "&lt;".len(),
+                _ => c.len_utf8(),
+            };
             bytes > bytes_max
         })
         .map_or(text.len(), |(at, _)| at);
@@ -209,19 +206,13 @@ fn guid(extended: &[u8]) -> String {
 ///
 /// Only the namespaces that occur are declared, because thumbnails are small.
 fn rdf(properties: &[&PrintedProperty<'_>], guid: Option<&str>) -> String {
-    let mut declared = NamespaceSet::default();
-    let mut bytes = FRAME_BYTES_MAX;
-    for property in properties {
-        declared.add_all(property.namespaces);
-        bytes += property.xml.len();
-    }
-    if guid.is_some() {
-        declared.add(XmpNamespace::XmpNote);
-    }
-    let mut out = String::with_capacity(bytes);
+    let all = properties.iter().flat_map(|property| &property.namespaces).copied();
+    let declared: BTreeSet<_> = all.chain(guid.map(|_| XmpNamespace::XmpNote)).collect();
+    let bytes: usize = properties.iter().map(|property| property.xml.len()).sum();
+    let mut out = String::with_capacity(FRAME_BYTES_MAX + bytes);
     out.push_str("<x:xmpmeta xmlns:x=\"adobe:ns:meta/\">\n");
     out.push_str(&format!("<rdf:RDF xmlns:rdf=\"{RDF}\">\n<rdf:Description rdf:about=\"\""));
-    for namespace in XmpNamespace::ALL.into_iter().filter(|namespace| declared.has(*namespace)) {
+    for namespace in declared {
         out.push_str(&format!("\n xmlns:{}=\"{}\"", namespace.prefix(), namespace.uri()));
     }
     out.push_str(">\n");
@@ -242,26 +233,10 @@ fn wrapped(rdf: &str) -> Vec<u8> {
     [header, rdf, "\n<?xpacket end=\"w\"?>"].concat().into_bytes()
 }
 
-impl NamespaceSet {
-    fn add(&mut self, namespace: XmpNamespace) {
-        self.0[namespace as usize] = true;
-    }
-
-    fn add_all(&mut self, other: NamespaceSet) {
-        for (has, other) in self.0.iter_mut().zip(other.0) {
-            *has |= other;
-        }
-    }
-
-    fn has(self, namespace: XmpNamespace) -> bool {
-        self.0[namespace as usize]
-    }
-}
-
 impl<'a> PrintedProperty<'a> {
     /// Formats a property, with a line feed.
     fn new(member: &'static Member, value: Cow<'a, Value>) -> PrintedProperty<'a> {
-        let mut printer = XmlPrinter { out: String::new(), namespaces: NamespaceSet::default() };
+        let mut printer = XmlPrinter { out: String::new(), namespaces: BTreeSet::new() };
         printer.member(member, &value);
         printer.out.push('\n');
         let XmlPrinter { out: xml, namespaces } = printer;
@@ -272,7 +247,7 @@ impl<'a> PrintedProperty<'a> {
 /// The XML of a property, and the namespaces of its elements.
 struct XmlPrinter {
     out: String,
-    namespaces: NamespaceSet,
+    namespaces: BTreeSet<XmpNamespace>,
 }
 
 impl XmlPrinter {
@@ -283,7 +258,7 @@ impl XmlPrinter {
     }
 
     fn member(&mut self, member: &Member, value: &Value) {
-        self.namespaces.add(member.namespace);
+        self.namespaces.insert(member.namespace);
         let prefix = member.namespace.prefix();
         let local = member.local;
         let attribute = match member.kind.structure() {
@@ -319,42 +294,15 @@ impl XmlPrinter {
                 self.push(&["<rdf:Alt>"]);
                 for (language, text) in value.as_object().into_iter().flatten() {
                     self.push(&["<rdf:li xml:lang=\"", language, "\">"]);
-                    escape(&mut self.out, default_text(text));
+                    self.out.push_str(&partial_escape(default_text(text)));
                     self.push(&["</rdf:li>"]);
                 }
                 self.push(&["</rdf:Alt>"]);
             }
             ValueKind::Text | ValueKind::Uri | ValueKind::DateTime | ValueKind::Vocabulary(_) => {
-                escape(&mut self.out, default_text(value));
+                self.out.push_str(&partial_escape(default_text(value)));
             }
             ValueKind::Number(kind) => self.out.push_str(&print_number(kind, value)),
         }
     }
-}
-
-/// Returns the entity for a character that must be escaped in XML text. `>` is escaped because of `]]>`.
-fn escaped(c: char) -> Option<&'static str> {
-    match c {
-        '&' => Some("&amp;"),
-        '<' => Some("&lt;"),
-        '>' => Some("&gt;"),
-        _ => None,
-    }
-}
-
-fn escape(out: &mut String, text: &str) {
-    let mut rest = text;
-    while let Some((at, entity)) = rest.char_indices().find_map(|(at, c)| Some((at, escaped(c)?)))
-    {
-        out.push_str(&rest[..at]);
-        out.push_str(entity);
-        // All escaped characters have one byte.
-        rest = &rest[at + 1..];
-    }
-    out.push_str(rest);
-}
-
-/// Returns the bytes of a text after escaping.
-fn escaped_bytes(text: &str) -> usize {
-    text.chars().map(|c| escaped(c).map_or(c.len_utf8(), str::len)).sum()
 }

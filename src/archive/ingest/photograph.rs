@@ -201,22 +201,19 @@ impl CheckedPhotograph {
         zone: &TimeZone,
     ) -> Result<(Document, Vec<String>), DocumentError> {
         let mut fields = formats::caption::to_fields(&self.caption, zone);
-        match Document::from_fields(key, fields.clone()) {
-            Ok(document) => Ok((document, Vec::new())),
-            Err(DocumentError::Schema(problems)) => {
-                let mut warnings = Vec::new();
-                for problem in problems {
-                    let name = problem.path.trim_start_matches('/').split('/').next();
-                    // A second problem of the same property finds the property already removed and causes no
-                    // second warning.
-                    if let Some(name) = name.filter(|name| fields.shift_remove(*name).is_some()) {
-                        warnings.push(format!("embedded {name} is left out: {}", problem.message));
-                    }
-                }
-                Document::from_fields(key, fields).map(|document| (document, warnings))
+        let mut warnings = Vec::new();
+        let problems = match Document::from_fields(key, fields.clone()) {
+            Err(DocumentError::Schema(problems)) => problems,
+            outcome => return outcome.map(|document| (document, warnings)),
+        };
+        for problem in problems {
+            let name = problem.path.trim_start_matches('/').split('/').next();
+            // A second problem of the same property finds the property already removed and causes no second warning.
+            if let Some(name) = name.filter(|name| fields.shift_remove(*name).is_some()) {
+                warnings.push(format!("embedded {name} is left out: {}", problem.message));
             }
-            Err(other) => Err(other),
         }
+        Document::from_fields(key, fields).map(|document| (document, warnings))
     }
 
     /// Stores the bytes with their derived files, checks that the picture can be decoded, and returns its

@@ -142,7 +142,8 @@ fn write_entry<'a>(
         }
         None => xml.empty(list.element, attributes)?,
     }
-    item.about_content.add_members(list.name, index, entry, |member, _| match member {
+    let path = format!("{}/{index}/", list.name);
+    item.about_content.add_unplaced(&path, entry, |member, _| match member {
         // The element has the name on one line; any other form is kept as an extension property.
         "name" => name.is_some_and(|name| lexical::one_line(name) == name),
         "code" | "scheme" => code.is_some(),
@@ -171,7 +172,8 @@ fn write_keyword<'a>(
     let relevance = percent(entry, "relevance");
     let attributes = [("confidence", confidence.as_deref()), ("relevance", relevance.as_deref())];
     xml.leaf("keyword", attributes, &line)?;
-    item.about_content.add_members("subject", index, entry, |member, _| match member {
+    let path = format!("subject/{index}/");
+    item.about_content.add_unplaced(&path, entry, |member, _| match member {
         // The element itself implies the scheme.
         "scheme" => true,
         "name" => line == name,

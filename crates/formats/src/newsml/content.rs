@@ -132,21 +132,16 @@ fn write_rendition(
     )?;
     xml.leaf("altId", [("type", Some("tt:renditionid"))], key)?;
     let mut rest = ExtensionProperties::default();
-    for (name, value) in rendition {
-        let placed = match name.as_str() {
-            "href" => href.is_some(),
-            "mimetype" | "title" => value.is_string(),
-            "sizeinbytes" => size.is_some(),
-            "width" => width.is_some(),
-            "height" => height.is_some(),
-            "duration" => duration.is_some(),
-            "bitrate" => bitrate.is_some(),
-            _ => false,
-        };
-        if !placed {
-            rest.add(name, value);
-        }
-    }
+    rest.add_unplaced("", rendition, |name, value| match name {
+        "href" => href.is_some(),
+        "mimetype" | "title" => value.is_string(),
+        "sizeinbytes" => size.is_some(),
+        "width" => width.is_some(),
+        "height" => height.is_some(),
+        "duration" => duration.is_some(),
+        "bitrate" => bitrate.is_some(),
+        _ => false,
+    });
     rest.write(xml, "remoteContentExtProperty")?;
     xml.close("remoteContent")
 }

@@ -89,7 +89,8 @@ fn creators(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<()
     }
     for (index, byline) in bylines.into_iter().enumerate() {
         creator(xml, byline)?;
-        item.about_content.add_members("bylines", index, byline, |name, value| match name {
+        let path = format!("bylines/{index}/");
+        item.about_content.add_unplaced(&path, byline, |name, value| match name {
             "byline" | "firstname" | "lastname" => {
                 value.as_str().is_some_and(|name| lexical::one_line(name) == name)
             }
@@ -122,23 +123,21 @@ fn creator(xml: &mut XmlWriter<'_>, byline: &Map<String, Value>) -> io::Result<(
     xml.close("creator")
 }
 
+/// The identifier that older documents have beside `altids`, and newer ones in it.
+const REFERENCE: &str = "originaltransmissionreference";
+
 /// Writes the identifiers that other systems gave the item.
 fn identifiers(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<()> {
     let kind = Some("tt:transmissionreference");
-    xml.leaf_if_any("altId", [("type", kind)], item.text("originaltransmissionreference"))?;
+    xml.leaf_if_any("altId", [("type", kind)], item.text(REFERENCE))?;
     let Some(altids) = item.members.get("altids") else { return Ok(()) };
     let Some(members) = altids.as_object() else {
         item.about_content.add("altids", altids);
         return Ok(());
     };
-    for (name, value) in members {
-        match value.as_str().filter(|_| name == "originaltransmissionreference") {
-            Some(reference) => {
-                let kind = Some("tt:originaltransmissionreference");
-                xml.leaf("altId", [("type", kind)], reference)?;
-            }
-            None => item.about_content.add_below("altids", name, value),
-        }
-    }
+    let kind = Some("tt:originaltransmissionreference");
+    xml.leaf_if_any("altId", [("type", kind)], text(members, REFERENCE))?;
+    item.about_content
+        .add_unplaced("altids/", members, |name, value| name == REFERENCE && value.is_string());
     Ok(())
 }

@@ -69,12 +69,10 @@ pub(super) fn take(item: &mut ItemSource<'_>) {
         item.about_content.add("body_event", value);
         return;
     };
-    for (name, value) in event {
+    item.about_content.add_unplaced("body_event/", event, |name, value| {
         let exact = value.as_str().is_some_and(|text| lexical::one_line(text) == text);
-        if !exact || !DETAIL_PROPERTIES.contains(&name.as_str()) {
-            item.about_content.add_below("body_event", name, value);
-        }
-    }
+        exact && DETAIL_PROPERTIES.contains(&name)
+    });
 }
 
 /// The members of `body_event` that are written in the location and the organiser.

@@ -37,30 +37,15 @@ impl<'a> ExtensionProperties<'a> {
         self.add_at(step(name), value);
     }
 
-    /// Adds the members of the entry `index` of a list, except the members that have a place.
-    pub(super) fn add_members(
+    /// Adds the members of an object below the path `parent`, except the members that have a place.
+    pub(super) fn add_unplaced(
         &mut self,
-        list: &str,
-        index: usize,
-        entry: &'a Map<String, Value>,
+        parent: &str,
+        object: &'a Map<String, Value>,
         is_placed: impl Fn(&str, &Value) -> bool,
     ) {
-        for (name, value) in entry.iter().filter(|(name, value)| !is_placed(name, value)) {
-            self.add_at(Cow::Owned(format!("{list}/{index}/{}", step(name))), value);
-        }
-    }
-
-    /// Adds one member of an object.
-    pub(super) fn add_below(&mut self, object: &str, name: &str, value: &'a Value) {
-        self.add_at(Cow::Owned(format!("{object}/{}", step(name))), value);
-    }
-
-    /// Adds every member of `object` that is not in `placed`.
-    pub(super) fn add_unplaced(&mut self, object: &'a Map<String, Value>, placed: &[&str]) {
-        for (name, value) in object {
-            if !placed.contains(&name.as_str()) {
-                self.add(name, value);
-            }
+        for (name, value) in object.iter().filter(|(name, value)| !is_placed(name, value)) {
+            self.add_at(Cow::Owned(format!("{parent}{}", step(name))), value);
         }
     }
 

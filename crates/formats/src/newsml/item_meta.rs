@@ -70,7 +70,8 @@ fn links(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<()> {
         let title = indicator.get("title").and_then(Value::as_str);
         let rel = Some("tt:trustindicator");
         xml.empty("link", [("rel", rel), ("href", href), ("title", title)])?;
-        item.about_item.add_members("trustindicator", index, indicator, |name, _| match name {
+        let path = format!("trustindicator/{index}/");
+        item.about_item.add_unplaced(&path, indicator, |name, _| match name {
             "href" => href.is_some(),
             "title" => title.is_some(),
             _ => false,

@@ -48,7 +48,7 @@ fn write_planning(xml: &mut XmlWriter<'_>, assignment: &Map<String, Value>) -> i
         }
     }
     let mut rest = ExtensionProperties::default();
-    rest.add_unplaced(assignment, &placed);
+    rest.add_unplaced("", assignment, |name, _| placed.contains(&name));
     rest.write(xml, "planningExtProperty")?;
     xml.close("planning")
 }

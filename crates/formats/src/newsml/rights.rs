@@ -36,13 +36,14 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::R
     let (link, expression) = rights_expression(item);
     let mut stated = item.rights.map(RightsInfo::new).unwrap_or_default();
     // Rights in the document have precedence over rights in the file.
-    let terms = item.text("usageterms").or(stated.terms);
+    let stated_terms = item.rights.and_then(|rights| rights.text("usageTerms"));
+    let terms = item.text("usageterms").or(stated_terms);
     stated.web_statement = stated.web_statement.map(|of_file| link.unwrap_or(of_file));
     if holder.is_none()
         && notice.is_none()
         && terms.is_none()
         && link.or(expression.map(|e| e.0)).is_none()
-        && stated.is_empty()
+        && stated == RightsInfo::default()
     {
         return Ok(());
     }
@@ -61,10 +62,9 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::R
     xml.close("rightsInfo")
 }
 
-/// The part of the rights in the picture that has a place in `rightsInfo`.
-#[derive(Default)]
+/// The part of the rights in the picture, besides the usage terms, that has a place in `rightsInfo`.
+#[derive(Default, PartialEq, Eq)]
 struct RightsInfo<'a> {
-    terms: Option<&'a str>,
     web_statement: Option<&'a str>,
     licensors: Vec<Licensor<'a>>,
     constraints: Option<&'a str>,
@@ -74,20 +74,11 @@ struct RightsInfo<'a> {
 impl<'a> RightsInfo<'a> {
     fn new(rights: &'a RightsMetadata) -> Self {
         Self {
-            terms: rights.text("usageTerms"),
             web_statement: rights.text("webstatementRights"),
             licensors: rights.licensors(),
             constraints: rights.text("otherConstraints"),
             data_mining: rights.data_mining(),
         }
-    }
-
-    /// Returns whether there are no rights except the usage terms.
-    fn is_empty(&self) -> bool {
-        self.web_statement.is_none()
-            && self.licensors.is_empty()
-            && self.constraints.is_none()
-            && self.data_mining.is_none()
     }
 
     /// Writes the rights after the document's own rights, `dataMining` last as in the schema.
@@ -188,15 +179,10 @@ fn rights_expression<'a>(
     let language = text(members, "langid").filter(|language| lexical::is_uri(language));
     // The schema requires the language, so an expression without one cannot be written.
     let expression = language.zip(text(members, "encodedrights"));
-    for (name, value) in members {
-        let placed = match name.as_str() {
-            "linkedrights" => link.is_some(),
-            "langid" | "encodedrights" => expression.is_some(),
-            _ => false,
-        };
-        if !placed {
-            item.about_content.add_below("rightsinfo", name, value);
-        }
-    }
+    item.about_content.add_unplaced("rightsinfo/", members, |name, _| match name {
+        "linkedrights" => link.is_some(),
+        "langid" | "encodedrights" => expression.is_some(),
+        _ => false,
+    });
     (link, expression)
 }

@@ -10,8 +10,8 @@ use NumberKind::*;
 use ValueKind::*;
 use XmpNamespace::*;
 
-/// An XML namespace of XMP properties.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// An XML namespace of XMP properties, in the order in which a packet declares them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum XmpNamespace {
     Dc,
     Photoshop,
@@ -25,7 +25,7 @@ pub enum XmpNamespace {
 }
 
 impl XmpNamespace {
-    /// All namespaces, in the order in which a packet declares them.
+    /// All namespaces.
     pub const ALL: [XmpNamespace; 9] =
         [Dc, Photoshop, XmpRights, Plus, IptcCore, IptcExt, Exif, Xmp, XmpNote];
 

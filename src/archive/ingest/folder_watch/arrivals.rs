@@ -59,13 +59,11 @@ pub(super) fn list(dir: &Path, skipped: &[&str]) -> io::Result<Vec<Arrival>> {
 impl Arrival {
     /// Returns whether the input is unchanged on disk.
     pub(super) fn is_unchanged(&self) -> bool {
-        let now = match self.kind {
-            ArrivalKind::ItemFolder | ArrivalKind::Link => {
-                item_folder(&self.path).map(|found| found.stamp)
-            }
-            ArrivalKind::Media | ArrivalKind::Lines | ArrivalKind::Unknown => {
-                stamp_of_file(&self.path)
-            }
+        let is_folder = matches!(self.kind, ArrivalKind::ItemFolder | ArrivalKind::Link);
+        let now = if is_folder {
+            item_folder(&self.path).map(|found| found.stamp)
+        } else {
+            stamp_of_file(&self.path)
         };
         now.as_ref() == Some(&self.stamp)
     }
