@@ -8,7 +8,7 @@ use std::rc::Rc;
 use lopdf::{Dictionary, Object, StringFormat, dictionary};
 
 use crate::PdfError;
-use crate::filter::{DecodedStream, ImageFilter, decode, deflate, names};
+use crate::filter::{DecodedStream, decode, deflate, names};
 use crate::jpeg::{self, JpegFacts};
 use crate::jpeg2000;
 use crate::number::{byte, count, dictionary_of, entry, interpolate, numbers, real};
@@ -86,7 +86,7 @@ pub(super) fn grey_image(
     }
     let data = decode(document, dictionary, picture.content, &mut scope.session.budget)?;
     match &data.image_filter {
-        Some((ImageFilter::Jpeg, parameters)) => {
+        Some((filter, parameters)) if is_jpeg(filter) => {
             let transform = count(document, parameters, b"ColorTransform");
             jpeg_image(scope, picture, space, data.bytes, transform)
         }

@@ -4,7 +4,6 @@
 //! `scn` can be interpreted; each is replaced by `g` or `G` with the luminance of the colour. The result selects
 //! only DeviceGray, Pattern, and the colorant None, which paints nothing in any space.
 
-use std::io::Write;
 use std::rc::Rc;
 
 use lopdf::{Dictionary, Object};
@@ -173,13 +172,7 @@ impl ContentRewriter<'_, '_, '_> {
         if matches!(*space, PdfColourSpace::Grey) {
             return Ok(None);
         }
-        let numbers = numbers(operands);
-        let Some(from) = numbers.len().checked_sub(space.components()) else {
-            // Readers ignore an operator that lacks operands.
-            return Ok(Some(Vec::new()));
-        };
-        let grey = self.grey(&space, &numbers[from..])?;
-        Ok(Some(set_grey(purpose, grey)))
+        self.set_grey(purpose, &space, &numbers(operands))
     }
 
     /// Handles `cs` and `CS`.
@@ -209,8 +202,7 @@ impl ContentRewriter<'_, '_, '_> {
             return Ok(None);
         }
         // Selecting a space also sets its initial colour (§8.6.8), which `g` has to state.
-        let grey = self.grey(&space, &space.initial())?;
-        Ok(Some(set_grey(purpose, grey)))
+        self.set_grey(purpose, &space, &space.initial())
     }
 
     /// Handles `sc`, `scn` and their stroking counterparts.
@@ -233,8 +225,7 @@ impl ContentRewriter<'_, '_, '_> {
             let Some(underlying) = underlying.filter(|_| !numbers.is_empty()) else {
                 return Ok(None);
             };
-            let grey = self.grey(&underlying, &numbers)?;
-            let mut text = format_grey(grey);
+            let mut text = format_grey(solid_grey(self.scope, &underlying, &numbers)?);
             text.push(b' ');
             text.extend_from_slice(&self.bytes[pattern.start..pattern.end]);
             text.extend_from_slice(if purpose == PaintKind::Fill { b" scn" } else { b" SCN" });
@@ -246,24 +237,28 @@ impl ContentRewriter<'_, '_, '_> {
             // The caller's space is unknown here, but the number of operands implies it.
             PdfColourSpace::Inherited => match device_space(numbers.len()) {
                 Some(PdfColourSpace::Grey) => Ok(None),
-                Some(space) => {
-                    let grey = self.grey(&space, &numbers)?;
-                    Ok(Some(set_grey(purpose, grey)))
-                }
+                Some(space) => self.set_grey(purpose, &space, &numbers),
                 None => Ok(Some(Vec::new())),
             },
-            other => {
-                let Some(from) = numbers.len().checked_sub(other.components()) else {
-                    return Ok(Some(Vec::new()));
-                };
-                let grey = self.grey(&space, &numbers[from..])?;
-                Ok(Some(set_grey(purpose, grey)))
-            }
+            other => self.set_grey(purpose, other, &numbers),
         }
     }
 
-    fn grey(&mut self, space: &PdfColourSpace, colour: &[f32]) -> Result<f32, PdfError> {
-        solid_grey(self.scope, space, colour)
+    /// Returns the operator that sets the grey of a colour, whose components are the last numbers.
+    ///
+    /// Returns nothing for too few numbers, because readers ignore an operator that lacks operands.
+    fn set_grey(
+        &mut self,
+        purpose: PaintKind,
+        space: &PdfColourSpace,
+        numbers: &[f32],
+    ) -> Result<Option<Vec<u8>>, PdfError> {
+        let Some(from) = numbers.len().checked_sub(space.components()) else {
+            return Ok(Some(Vec::new()));
+        };
+        let mut text = format_grey(solid_grey(self.scope, space, &numbers[from..])?);
+        text.extend_from_slice(if purpose == PaintKind::Fill { b" g" } else { b" G" });
+        Ok(Some(text))
     }
 }
 
@@ -294,30 +289,15 @@ pub(super) fn solid_grey(
 }
 
 fn numbers(operands: &[ContentToken]) -> Vec<f32> {
-    let mut numbers = Vec::new();
-    for operand in operands {
-        if let TokenKind::Number(value) = operand.kind {
-            numbers.push(value);
-        }
-    }
-    numbers
-}
-
-fn set_grey(purpose: PaintKind, grey: f32) -> Vec<u8> {
-    let mut text = format_grey(grey);
-    text.extend_from_slice(if purpose == PaintKind::Fill { b" g" } else { b" G" });
-    text
+    let number = |operand: &ContentToken| match operand.kind {
+        TokenKind::Number(value) => Some(value),
+        _ => None,
+    };
+    operands.iter().filter_map(number).collect()
 }
 
 /// Formats a grey with four decimals, without trailing zeros.
 fn format_grey(grey: f32) -> Vec<u8> {
-    let mut text = Vec::new();
-    write!(text, "{:.4}", grey.clamp(0.0, 1.0)).expect("writing to memory does not fail");
-    while text.last() == Some(&b'0') {
-        text.pop();
-    }
-    if text.last() == Some(&b'.') {
-        text.pop();
-    }
-    text
+    let text = format!("{:.4}", grey.clamp(0.0, 1.0));
+    text.trim_end_matches('0').trim_end_matches('.').as_bytes().to_vec()
 }

@@ -15,22 +15,12 @@ use crate::budget::WorkBudget;
 use crate::number::{count, dictionary_of, entry, resolve};
 use crate::predictor::Predictor;
 
-/// An image filter, which the caller has to decode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ImageFilter {
-    Jpeg,
-    Jpeg2000,
-    Fax,
-    Jbig2,
-    Unknown,
-}
-
 /// A stream's data after its lossless filters.
 #[derive(Debug)]
 pub(super) struct DecodedStream {
     pub(super) bytes: Vec<u8>,
-    /// The remaining image filter, with its parameters.
-    pub(super) image_filter: Option<(ImageFilter, Dictionary)>,
+    /// The name of the remaining image filter, which the caller has to decode, with its parameters.
+    pub(super) image_filter: Option<(Vec<u8>, Dictionary)>,
     /// True if a predictor was used, which suggests that the data compresses better with a predictor.
     pub(super) predicted: bool,
 }
@@ -53,8 +43,8 @@ pub(super) fn decode(
     let mut current: Option<Vec<u8>> = None;
     for (name, parameters) in filters.iter().zip(parameters).take(FILTERS_MAX) {
         // An image filter comes last, and the caller decodes it.
-        if let Some(filter) = image_filter(name) {
-            decoded.image_filter = Some((filter, parameters));
+        if !is_lossless(name) {
+            decoded.image_filter = Some((name.clone(), parameters));
             break;
         }
         let input = current.as_deref().unwrap_or(content);
@@ -125,16 +115,22 @@ fn parameters_of_filter(document: &Document, object: &Object) -> Dictionary {
     dictionary_of(resolve(document, object)).cloned().unwrap_or_default()
 }
 
-fn image_filter(name: &[u8]) -> Option<ImageFilter> {
-    match name {
-        b"DCTDecode" | b"DCT" => Some(ImageFilter::Jpeg),
-        b"JPXDecode" => Some(ImageFilter::Jpeg2000),
-        b"CCITTFaxDecode" | b"CCF" => Some(ImageFilter::Fax),
-        b"JBIG2Decode" => Some(ImageFilter::Jbig2),
-        b"FlateDecode" | b"Fl" | b"LZWDecode" | b"LZW" | b"RunLengthDecode" | b"RL"
-        | b"ASCIIHexDecode" | b"AHx" | b"ASCII85Decode" | b"A85" | b"Crypt" => None,
-        _ => Some(ImageFilter::Unknown),
-    }
+/// Returns whether a filter is decoded here.
+fn is_lossless(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"FlateDecode"
+            | b"Fl"
+            | b"LZWDecode"
+            | b"LZW"
+            | b"RunLengthDecode"
+            | b"RL"
+            | b"ASCIIHexDecode"
+            | b"AHx"
+            | b"ASCII85Decode"
+            | b"A85"
+            | b"Crypt"
+    )
 }
 
 /// Decodes one filter; the result is spent from the budget.
@@ -179,7 +175,7 @@ pub(super) fn deflate(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().expect("writing to memory does not fail")
 }
 
-pub(super) fn hexadecimal(input: &[u8]) -> Vec<u8> {
+fn hexadecimal(input: &[u8]) -> Vec<u8> {
     let digits = input.iter().take_while(|&&byte| byte != b'>');
     let mut nibbles = digits.filter_map(|&byte| match byte {
         b'0'..=b'9' => Some(byte - b'0'),

@@ -246,16 +246,12 @@ impl<'a> DocumentWalk<'a> {
             (PdfObjectKind::Appearance, Object::Stream(stream)) => {
                 self.form(stream, resources, false)
             }
-            (PdfObjectKind::Appearance, Object::Dictionary(states)) => self.convert_object(
-                Object::Dictionary(states),
-                ObjectRole::Named(PdfObjectKind::External),
-                resources,
-            ),
-            (PdfObjectKind::Appearances, Object::Dictionary(list)) => self.convert_object(
-                Object::Dictionary(list),
-                ObjectRole::Named(PdfObjectKind::Appearance),
-                resources,
-            ),
+            (PdfObjectKind::Appearance, states @ Object::Dictionary(_)) => {
+                self.convert_object(states, ObjectRole::Named(PdfObjectKind::External), resources)
+            }
+            (PdfObjectKind::Appearances, list @ Object::Dictionary(_)) => {
+                self.convert_object(list, ObjectRole::Named(PdfObjectKind::Appearance), resources)
+            }
             (PdfObjectKind::Annotation, Object::Dictionary(annotation)) => {
                 annotation::annotation(self, annotation, resources)
             }

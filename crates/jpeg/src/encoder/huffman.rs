@@ -1,5 +1,6 @@
 //! Builds optimal Huffman tables (ITU-T T.81, annex K.2) and writes entropy-coded data.
 
+use crate::scan::bits::EntropyWriter;
 use crate::scan::tables::{HuffmanCodes, HuffmanSpec};
 
 /// Longest code that a table can hold, in bits.
@@ -162,53 +163,14 @@ pub(super) fn raw_bits(tokens: &[Token]) -> u64 {
 
 /// Writes the tokens with their tables, with stuffed bytes and padded with ones (T.81, F.1.2.3).
 pub(super) fn write(tokens: &[Token], tables: &[HuffmanTable; TABLES], out: &mut Vec<u8>) {
-    let mut writer = BitWriter { out, buffer: 0, count: 0 };
+    let mut writer = EntropyWriter::default();
     for &token in tokens {
-        if let Some((table, symbol)) = token.table_and_symbol() {
-            let (code, length) = tables[table].codes.code_of(symbol);
-            writer.put(code, length);
-        }
-        writer.put(token.raw_bits(), token.raw_count());
+        let code =
+            token.table_and_symbol().map(|(table, symbol)| tables[table].codes.code_of(symbol));
+        let (code, length) = code.unwrap_or_default();
+        let count = token.raw_count();
+        // A token has a code, raw bits or both, so there is at least one bit, and there are at most 32.
+        writer.put(u64::from(code) << count | u64::from(token.raw_bits()), length + count);
     }
-    writer.finish();
-}
-
-/// Collects bits, highest first, and writes whole bytes.
-struct BitWriter<'a> {
-    out: &'a mut Vec<u8>,
-    /// The unwritten bits, in the low bits.
-    buffer: u64,
-    /// Number of bits in the buffer.
-    count: u32,
-}
-
-impl BitWriter<'_> {
-    fn put(&mut self, bits: u32, count: u32) {
-        self.buffer = self.buffer << count | u64::from(bits);
-        self.count += count;
-        if self.count >= 32 {
-            self.write_bytes();
-        }
-    }
-
-    fn write_bytes(&mut self) {
-        while self.count >= 8 {
-            self.count -= 8;
-            let [byte, ..] = (self.buffer >> self.count).to_le_bytes();
-            self.out.push(byte);
-            // A byte of ones would look like the start of a marker.
-            if byte == 0xFF {
-                self.out.push(0);
-            }
-        }
-    }
-
-    fn finish(mut self) {
-        self.write_bytes();
-        if self.count > 0 {
-            let missing = 8 - self.count;
-            self.put((1 << missing) - 1, missing);
-            self.write_bytes();
-        }
-    }
+    writer.finish_into(out);
 }

@@ -196,7 +196,7 @@ const GROWTH: usize = 4096;
 
 /// Writes bits; [`EntropyWriter::finish_into`] adds restart markers and stuffing.
 #[derive(Debug, Default)]
-pub(super) struct EntropyWriter {
+pub(crate) struct EntropyWriter {
     /// Complete bytes up to `at`, and spare room after them.
     bytes: Vec<u8>,
     at: usize,
@@ -214,7 +214,7 @@ impl EntropyWriter {
     /// Always stores eight bytes. The next call overwrites the incomplete ones: that costs less than a branch on
     /// their number.
     #[inline(always)]
-    pub(super) fn put(&mut self, bits: u64, count: u32) {
+    pub(crate) fn put(&mut self, bits: u64, count: u32) {
         self.buffer = self.buffer << count | bits;
         self.held += count;
         let word = (self.buffer << (64 - self.held)).to_be_bytes();
@@ -264,7 +264,7 @@ impl EntropyWriter {
     }
 
     /// Pads the last byte and appends everything to `out`, with stuffing and restart markers.
-    pub(super) fn finish_into(mut self, out: &mut Vec<u8>) {
+    pub(crate) fn finish_into(mut self, out: &mut Vec<u8>) {
         self.align();
         self.bytes.truncate(self.at);
         out.reserve(self.at + self.at / 64 + 2 * self.restarts.len());
