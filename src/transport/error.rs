@@ -54,9 +54,6 @@ pub enum SendRefusal {
     /// The mail has no recipients, or too many.
     #[error("{0} recipients, expected 1 to 50")]
     Recipients(usize),
-    /// `delivery.directory_root`, which channels of the method `directory` need, is not set.
-    #[error("delivery.directory_root is not set")]
-    NoRoot,
     /// A part of the path is a symbolic link or a file.
     #[error("{0} is not a folder; links are not followed")]
     NoFolder(String),

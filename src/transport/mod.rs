@@ -63,19 +63,14 @@ pub struct DeliveryParcel {
 /// Sends files through the transports of channels.
 #[derive(Clone, Debug)]
 pub struct ChannelTransports {
-    directory_root: Option<PathBuf>,
+    directory_root: PathBuf,
     timeouts: TransportTimeouts,
     mailer: Mailer,
 }
 
 impl ChannelTransports {
-    /// Creates the transports. Channels of the method `directory` write below the folder `directory_root`; without
-    /// it they fail.
-    pub fn new(
-        directory_root: Option<PathBuf>,
-        timeouts: TransportTimeouts,
-        mailer: Mailer,
-    ) -> Self {
+    /// Creates the transports. Channels of the method `directory` write below the folder `directory_root`.
+    pub fn new(directory_root: PathBuf, timeouts: TransportTimeouts, mailer: Mailer) -> Self {
         Self { directory_root, timeouts, mailer }
     }
 
@@ -100,7 +95,7 @@ impl ChannelTransports {
         let id = parcel.id.as_str();
         match &destination.target {
             MethodSettings::Directory(directory) => {
-                directory.send(self.directory_root.as_deref(), timeouts, id, files).await
+                directory.send(&self.directory_root, timeouts, id, files).await
             }
             MethodSettings::Email(email) => {
                 email.send(&self.mailer, timeouts, parcel, files).await

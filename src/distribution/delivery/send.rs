@@ -134,7 +134,7 @@ impl ChannelSender {
 
 fn transports(root: &Path, mail: &MailSettings, timeouts: TransportTimeouts) -> ChannelTransports {
     let mailer = Mailer::new(mail.clone(), timeouts);
-    ChannelTransports::new(Some(root.to_owned()), timeouts, mailer)
+    ChannelTransports::new(root.to_owned(), timeouts, mailer)
 }
 
 /// Parses the destination of the channel, on a blocking thread because unlocking a private key is slow.
