@@ -234,7 +234,7 @@ mod tests {
             Ok(Box::pin(pieces) as crate::transport::Content)
         });
         let error = send(root.path(), "in", &[short.unwrap()]).await.unwrap_err();
-        assert!(matches!(error.fault(), SendFault::Length { .. }) && error.is_temporary());
+        assert!(matches!(*error.fault, SendFault::Length { .. }) && error.is_temporary());
         assert!(names(&root.path().join("in")).is_empty());
     }
 

@@ -252,7 +252,7 @@ pub(super) fn clean(text: &str, secrets: &[&str]) -> String {
 pub struct SendError {
     endpoint: String,
     step: SendStep,
-    fault: Box<SendFault>,
+    pub(super) fault: Box<SendFault>,
 }
 
 impl SendError {
@@ -265,11 +265,6 @@ impl SendError {
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         self.fault.is_temporary()
-    }
-
-    /// Returns the cause of the failure.
-    pub fn fault(&self) -> &SendFault {
-        &self.fault
     }
 }
 

@@ -63,22 +63,14 @@ pub struct DeliveryParcel {
 /// Sends files through the transports of channels.
 #[derive(Clone, Debug)]
 pub struct ChannelTransports {
-    directory_root: PathBuf,
-    timeouts: TransportTimeouts,
-    mailer: Mailer,
+    /// The folder below which channels of the method `directory` write.
+    pub directory_root: PathBuf,
+    pub timeouts: TransportTimeouts,
+    /// The mailer, which is also used for other mails.
+    pub mailer: Mailer,
 }
 
 impl ChannelTransports {
-    /// Creates the transports. Channels of the method `directory` write below the folder `directory_root`.
-    pub fn new(directory_root: PathBuf, timeouts: TransportTimeouts, mailer: Mailer) -> Self {
-        Self { directory_root, timeouts, mailer }
-    }
-
-    /// Returns the mailer, which is also used for other mails.
-    pub fn mailer(&self) -> &Mailer {
-        &self.mailer
-    }
-
     /// Sends `files` one after the other.
     ///
     /// After a failure some of the files may have arrived; a retry replaces them. [`SendError::is_temporary`]
@@ -115,7 +107,7 @@ impl ChannelTransports {
         parcel: &DeliveryParcel,
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
-        let endpoint = destination.method().as_str().to_owned();
+        let endpoint = destination.method.as_str().to_owned();
         let conversation =
             RemoteConversation { endpoint, timeouts: self.timeouts, secrets: Vec::new() };
         // Checked before anything is sent, because the id becomes part of names on other systems.
