@@ -32,7 +32,7 @@ pub(super) enum MethodSettings {
 pub struct Destination {
     pub(super) target: MethodSettings,
     pub(super) policy: NetworkPolicy,
-    method: ChannelMethod,
+    pub(super) method: ChannelMethod,
     listed: Value,
 }
 
@@ -88,11 +88,6 @@ impl Destination {
     pub fn recipients(&self) -> &[MailAddress] {
         let MethodSettings::Email(email) = &self.target else { return &[] };
         &email.to
-    }
-
-    /// Returns the transport method of the channel.
-    pub fn method(&self) -> ChannelMethod {
-        self.method
     }
 
     /// Returns settings for listings, with `***` in place of every secret. Does not unlock, and therefore not

@@ -40,16 +40,14 @@ impl DirectoryTarget {
     /// see a complete file or none, even after a crash.
     pub(super) async fn send(
         &self,
-        root: Option<&Path>,
+        root: &Path,
         timeouts: TransportTimeouts,
         id: &str,
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
         let endpoint = format!("folder {}", self.path.parts.join("/"));
         let conversation = RemoteConversation { endpoint, timeouts, secrets: Vec::new() };
-        let root = root
-            .ok_or_else(|| conversation.fail(SendStep::Folder, SendRefusal::NoRoot))?
-            .to_owned();
+        let root = root.to_owned();
         let parts = self.path.parts.clone();
         let folder = conversation
             .await_answer(SendStep::Folder, run_blocking(move || open_folder(&root, &parts)))
@@ -188,7 +186,7 @@ mod tests {
     }
 
     async fn send(root: &Path, path: &str, files: &[OutgoingFile]) -> Result<(), SendError> {
-        directory(path).send(Some(root), TransportTimeouts::default(), "d1", files).await
+        directory(path).send(root, TransportTimeouts::default(), "d1", files).await
     }
 
     fn names(folder: &Path) -> Vec<String> {
@@ -236,18 +234,14 @@ mod tests {
             Ok(Box::pin(pieces) as crate::transport::Content)
         });
         let error = send(root.path(), "in", &[short.unwrap()]).await.unwrap_err();
-        assert!(matches!(error.fault(), SendFault::Length { .. }) && error.is_temporary());
+        assert!(matches!(*error.fault, SendFault::Length { .. }) && error.is_temporary());
         assert!(names(&root.path().join("in")).is_empty());
     }
 
     #[tokio::test]
-    async fn a_missing_root_is_temporary_and_an_unset_one_is_not() {
+    async fn a_missing_root_is_temporary() {
         let root = tempfile::tempdir().unwrap();
         let error = send(&root.path().join("unmounted"), "a", &files("x")).await.unwrap_err();
         assert!(error.is_temporary() && !root.path().join("unmounted").exists(), "{error}");
-        let sent =
-            directory("a").send(None, TransportTimeouts::default(), "d1", &files("x")).await;
-        let error = sent.unwrap_err();
-        assert!(!error.is_temporary() && error.to_string().contains("delivery.directory_root"));
     }
 }

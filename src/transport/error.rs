@@ -54,9 +54,6 @@ pub enum SendRefusal {
     /// The mail has no recipients, or too many.
     #[error("{0} recipients, expected 1 to 50")]
     Recipients(usize),
-    /// `delivery.directory_root`, which channels of the method `directory` need, is not set.
-    #[error("delivery.directory_root is not set")]
-    NoRoot,
     /// A part of the path is a symbolic link or a file.
     #[error("{0} is not a folder; links are not followed")]
     NoFolder(String),
@@ -255,7 +252,7 @@ pub(super) fn clean(text: &str, secrets: &[&str]) -> String {
 pub struct SendError {
     endpoint: String,
     step: SendStep,
-    fault: Box<SendFault>,
+    pub(super) fault: Box<SendFault>,
 }
 
 impl SendError {
@@ -268,11 +265,6 @@ impl SendError {
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         self.fault.is_temporary()
-    }
-
-    /// Returns the cause of the failure.
-    pub fn fault(&self) -> &SendFault {
-        &self.fault
     }
 }
 

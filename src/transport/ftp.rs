@@ -223,7 +223,7 @@ impl FtpSession<'_> {
 }
 
 fn is_final_answer(error: &SendError) -> bool {
-    matches!(error.fault(), SendFault::Answer { temporary: false, .. })
+    matches!(*error.fault, SendFault::Answer { temporary: false, .. })
 }
 
 async fn store(

@@ -63,27 +63,14 @@ pub struct DeliveryParcel {
 /// Sends files through the transports of channels.
 #[derive(Clone, Debug)]
 pub struct ChannelTransports {
-    directory_root: Option<PathBuf>,
-    timeouts: TransportTimeouts,
-    mailer: Mailer,
+    /// The folder below which channels of the method `directory` write.
+    pub directory_root: PathBuf,
+    pub timeouts: TransportTimeouts,
+    /// The mailer, which is also used for other mails.
+    pub mailer: Mailer,
 }
 
 impl ChannelTransports {
-    /// Creates the transports. Channels of the method `directory` write below the folder `directory_root`; without
-    /// it they fail.
-    pub fn new(
-        directory_root: Option<PathBuf>,
-        timeouts: TransportTimeouts,
-        mailer: Mailer,
-    ) -> Self {
-        Self { directory_root, timeouts, mailer }
-    }
-
-    /// Returns the mailer, which is also used for other mails.
-    pub fn mailer(&self) -> &Mailer {
-        &self.mailer
-    }
-
     /// Sends `files` one after the other.
     ///
     /// After a failure some of the files may have arrived; a retry replaces them. [`SendError::is_temporary`]
@@ -100,7 +87,7 @@ impl ChannelTransports {
         let id = parcel.id.as_str();
         match &destination.target {
             MethodSettings::Directory(directory) => {
-                directory.send(self.directory_root.as_deref(), timeouts, id, files).await
+                directory.send(&self.directory_root, timeouts, id, files).await
             }
             MethodSettings::Email(email) => {
                 email.send(&self.mailer, timeouts, parcel, files).await
@@ -120,7 +107,7 @@ impl ChannelTransports {
         parcel: &DeliveryParcel,
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
-        let endpoint = destination.method().as_str().to_owned();
+        let endpoint = destination.method.as_str().to_owned();
         let conversation =
             RemoteConversation { endpoint, timeouts: self.timeouts, secrets: Vec::new() };
         // Checked before anything is sent, because the id becomes part of names on other systems.

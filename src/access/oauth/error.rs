@@ -109,13 +109,9 @@ pub(super) fn description(text: &str) -> String {
 /// The reason why an authorization request does not lead to a login.
 pub enum AuthorizationError {
     /// There is no trusted address for a redirect: the client is unknown, or it has not registered the
-    /// redirect address. The user sees a page and is not redirected.
-    Page {
-        /// The title of the page.
-        title: &'static str,
-        /// An explanation: plain text that may repeat parts of the request.
-        message: String,
-    },
+    /// redirect address. The user sees a page with this explanation, plain text that may repeat parts of the
+    /// request, and is not redirected.
+    Page(String),
     /// The browser is redirected to this address, which notifies the client.
     Redirect(String),
     /// The provider failed, with the internal cause.
@@ -126,7 +122,7 @@ impl fmt::Debug for AuthorizationError {
     /// Leaves out the address, because it contains the client's `state`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Page { title, message } => write!(f, "Page({title}: {message})"),
+            Self::Page(message) => write!(f, "Page({message})"),
             Self::Redirect(_) => f.write_str("Redirect"),
             Self::Failed(error) => write!(f, "Failed({error})"),
         }

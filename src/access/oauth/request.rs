@@ -156,8 +156,7 @@ pub(super) fn unknown_client<T>(client_id: &str) -> Result<T, AuthorizationError
 }
 
 fn page<T>(message: &str) -> Result<T, AuthorizationError> {
-    let title = "Invalid login link";
-    Err(AuthorizationError::Page { title, message: message.to_owned() })
+    Err(AuthorizationError::Page(message.to_owned()))
 }
 
 /// Parses the request of `client`, which is active.

@@ -131,7 +131,7 @@ fn err_requests_whose_address_is_known_go_to_the_client() {
 fn err_requests_whose_address_is_not_known_go_nowhere() {
     let check = |client: &OAuthClient, query: &str| {
         let outcome = parse(client, &format!("response_type=code&{query}"));
-        assert!(matches!(outcome, Err(AuthorizationError::Page { .. })), "{query}");
+        assert!(matches!(outcome, Err(AuthorizationError::Page(_))), "{query}");
     };
     let (spa, web) = (client("spa"), confidential("web"));
     check(&spa, "");
@@ -168,7 +168,7 @@ fn err_requests_without_one_client_go_nowhere() {
     {
         let parameters = OAuthParameters::parse(query).unwrap();
         let outcome = request::client_id(&parameters);
-        assert!(matches!(outcome, Err(AuthorizationError::Page { .. })), "{query}");
+        assert!(matches!(outcome, Err(AuthorizationError::Page(_))), "{query}");
     }
 }
 
@@ -251,7 +251,7 @@ proptest! {
         let mut client = if is_public { client("spa") } else { confidential("spa") };
         client.grants.push(GrantType::Implicit);
         match parse(&client, &query) {
-            Err(AuthorizationError::Page { .. }) => {}
+            Err(AuthorizationError::Page(_)) => {}
             Err(AuthorizationError::Redirect(target)) => assert_sound(&target, &client)?,
             Err(AuthorizationError::Failed(error)) => prop_assert!(false, "{error}"),
             Ok(request) => {

@@ -349,7 +349,7 @@ fn unknown_and_inactive_clients_are_shown_a_page() {
             format!("client_id={name}&response_type=code&redirect_uri=https://{name}.test/cb");
         let parameters = OAuthParameters::parse(&query).unwrap();
         let outcome = service.run(service.oauth.request(&parameters));
-        assert!(matches!(outcome, Err(AuthorizationError::Page { .. })), "{name}");
+        assert!(matches!(outcome, Err(AuthorizationError::Page(_))), "{name}");
     }
 }
 

@@ -31,12 +31,12 @@ pub(super) fn preview_all(
     let mut previewed: HashMap<&ItemKey, PurchaseOutcome> = HashMap::new();
     let mut outcomes = Vec::with_capacity(requests.len());
     for request in requests {
-        let outcome = match previewed.get(request.item()) {
+        let outcome = match previewed.get(&request.item) {
             // An item is bought once, so a repeated request uses up no further prepaid download.
             Some(outcome) => *outcome,
             None => request.preview_after(tx, &mut taken)?,
         };
-        previewed.insert(request.item(), outcome);
+        previewed.insert(&request.item, outcome);
         outcomes.push(outcome);
     }
     Ok(outcomes)
@@ -133,7 +133,7 @@ fn is_confirmed(
 ) -> bool {
     match outcome {
         PurchaseOutcome::Bought { .. } | PurchaseOutcome::Owned => true,
-        PurchaseOutcome::ToBuy { agreement } => confirmed.get(request.item()) == Some(&agreement),
+        PurchaseOutcome::ToBuy { agreement } => confirmed.get(&request.item) == Some(&agreement),
         PurchaseOutcome::Order { .. } | PurchaseOutcome::Exhausted => false,
     }
 }

@@ -220,7 +220,7 @@ impl Orders {
     ) -> Result<CoverageDecision> {
         match *outcome {
             PurchaseOutcome::Bought { organization, agreement, until } => {
-                let key = (organization, agreement, request.item().clone());
+                let key = (organization, agreement, request.item.clone());
                 self.bought.insert(key, until);
                 Ok(CoverageDecision::Delivers)
             }
@@ -232,7 +232,7 @@ impl Orders {
             PurchaseOutcome::Order { agreement, .. } => {
                 Ok(CoverageDecision::OrderRequired(agreement))
             }
-            PurchaseOutcome::Exhausted => Err(exhausted(request.agreements())),
+            PurchaseOutcome::Exhausted => Err(exhausted(&request.agreements)),
         }
     }
 }

@@ -64,7 +64,7 @@ impl Orders {
                     PurchaseOutcome::Order { recorded, .. } => OfferState::Order(recorded),
                     PurchaseOutcome::Exhausted => continue,
                 };
-                let agreements = request.agreements().iter().cloned();
+                let agreements = request.agreements.iter().cloned();
                 offers.extend(agreements.map(|agreement| AgreementOffer { agreement, state }));
             }
             if offers.is_empty() {

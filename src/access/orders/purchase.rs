@@ -27,13 +27,13 @@ const REPORTABLE_FOR: Duration = Duration::from_secs(60 * 86_400);
 #[derive(Debug)]
 pub(super) struct PurchaseRequest {
     user: UserId,
-    item: ItemKey,
+    pub(super) item: ItemKey,
     codes: Vec<String>,
     headline: String,
     byline: String,
     source: String,
     /// Covering agreements, in the order in which they are used.
-    agreements: Vec<Agreement>,
+    pub(super) agreements: Vec<Agreement>,
     /// The orders that the caller sees.
     own_orders: OrdersOf,
     agr: Option<AgreementId>,
@@ -105,14 +105,6 @@ impl PurchaseRequest {
             event: audit::event(AuditAction::OrderCreated).by_user(principal.user()),
             now,
         })
-    }
-
-    pub(super) fn item(&self) -> &ItemKey {
-        &self.item
-    }
-
-    pub(super) fn agreements(&self) -> &[Agreement] {
-        &self.agreements
     }
 
     /// Returns the outcome of the request in the present state of the database.

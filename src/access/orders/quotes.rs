@@ -53,7 +53,7 @@ impl PurchaseQuote {
             PurchaseOutcome::ToBuy { agreement } => Self::Buys(agreement),
             PurchaseOutcome::Order { agreement, recorded } => Self::Order { agreement, recorded },
             PurchaseOutcome::Exhausted => {
-                Self::Refused(exhausted(request.agreements()).message().to_owned())
+                Self::Refused(exhausted(&request.agreements).message().to_owned())
             }
         }
     }

@@ -55,7 +55,7 @@ impl ChannelSender {
 
     /// Returns the mailer, which is also used for other mails.
     pub fn mailer(&self) -> &Mailer {
-        self.transports.mailer()
+        &self.transports.mailer
     }
 
     /// Sends the files of a delivery to the destination of `channel`.
@@ -134,7 +134,7 @@ impl ChannelSender {
 
 fn transports(root: &Path, mail: &MailSettings, timeouts: TransportTimeouts) -> ChannelTransports {
     let mailer = Mailer::new(mail.clone(), timeouts);
-    ChannelTransports::new(Some(root.to_owned()), timeouts, mailer)
+    ChannelTransports { directory_root: root.to_owned(), timeouts, mailer }
 }
 
 /// Parses the destination of the channel, on a blocking thread because unlocking a private key is slow.

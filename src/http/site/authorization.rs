@@ -126,22 +126,20 @@ async fn validate(
 ) -> Result<std::result::Result<AuthorizationRequest, Response>> {
     let Ok(parameters) = OAuthParameters::parse(encoded) else {
         let text = "The login address is not valid.";
-        return Ok(Err(message_page(app, "Invalid login link", text)?));
+        return Ok(Err(message_page(app, text)?));
     };
     match app.shared.access.oauth.request(&parameters).await {
         Ok(authorization) => Ok(Ok(authorization)),
-        Err(AuthorizationError::Page { title, message: text }) => {
-            Ok(Err(message_page(app, title, &text)?))
-        }
+        Err(AuthorizationError::Page(text)) => Ok(Err(message_page(app, &text)?)),
         Err(AuthorizationError::Redirect(target)) => Ok(Err(redirect_to_client(&target))),
         Err(AuthorizationError::Failed(error)) => Err(error),
     }
 }
 
-fn message_page(app: &AppState, title: &str, text: &str) -> Result<Response> {
+fn message_page(app: &AppState, text: &str) -> Result<Response> {
     let context = context! {
         site_name => app.shared.site.name.clone(),
-        title => title,
+        title => "Invalid login link",
         message => text,
     };
     pages::private_page(

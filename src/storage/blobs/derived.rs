@@ -167,7 +167,7 @@ impl DerivedStore {
         match &self.location {
             DerivedLocation::Folder(files) => files.leftovers(),
             // Uploads leave nothing on this machine; only the cache writes files.
-            DerivedLocation::Bucket(_, cache) => cache.files().leftovers(),
+            DerivedLocation::Bucket(_, cache) => cache.files.leftovers(),
         }
     }
 

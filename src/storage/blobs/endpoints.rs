@@ -42,14 +42,15 @@ const BACKOFF_MAX: Duration = Duration::from_secs(3);
 /// A bucket that is reached at several addresses.
 #[derive(Clone)]
 pub(super) struct FailoverStore {
-    clients: Arc<[Arc<AmazonS3>]>,
+    /// At least one client. The clients do not retry by themselves.
+    pub(super) clients: Arc<[Arc<AmazonS3>]>,
     /// Index of the address to try first, shared by all clients of the bucket.
-    first: Arc<AtomicUsize>,
+    pub(super) first: Arc<AtomicUsize>,
     /// Rounds through all addresses after the first one.
-    rounds: usize,
+    pub(super) rounds: usize,
     /// Time limit of each attempt; `None` leaves it to the client.
-    attempt_timeout: Option<Duration>,
-    breaker: Arc<CircuitBreaker>,
+    pub(super) attempt_timeout: Option<Duration>,
+    pub(super) breaker: Arc<CircuitBreaker>,
 }
 
 impl fmt::Debug for FailoverStore {
@@ -65,18 +66,6 @@ impl fmt::Display for FailoverStore {
 }
 
 impl FailoverStore {
-    /// Creates a store over at least one client. The clients do not retry by themselves.
-    pub(super) fn new(
-        clients: Vec<AmazonS3>,
-        first: Arc<AtomicUsize>,
-        rounds: usize,
-        attempt_timeout: Option<Duration>,
-        breaker: Arc<CircuitBreaker>,
-    ) -> Self {
-        let clients = clients.into_iter().map(Arc::new).collect();
-        Self { clients, first, rounds, attempt_timeout, breaker }
-    }
-
     /// Tries one address after the other until one answers. A refusal is an answer.
     async fn try_each<T, F: Future<Output = Result<T>>>(
         &self,

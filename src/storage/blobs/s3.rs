@@ -104,14 +104,17 @@ impl BucketSettings {
             [] => Arc::new(self.open_at(None, breaker, retries_max)?),
             [endpoint] => Arc::new(self.open_at(Some(endpoint), breaker, retries_max)?),
             several => {
-                let mut clients = Vec::with_capacity(several.len());
-                for endpoint in several {
-                    // No retries at the same address: failover tries the next one.
-                    clients.push(self.open_at(Some(endpoint), breaker, 0)?);
-                }
-                let first = Arc::clone(first);
-                let breaker = Arc::clone(breaker);
-                Arc::new(FailoverStore::new(clients, first, retries_max, attempt_timeout, breaker))
+                // No retries at the same address: failover tries the next one.
+                let clients = several
+                    .iter()
+                    .map(|endpoint| self.open_at(Some(endpoint), breaker, 0).map(Arc::new));
+                Arc::new(FailoverStore {
+                    clients: clients.collect::<Result<_, _>>()?,
+                    first: Arc::clone(first),
+                    rounds: retries_max,
+                    attempt_timeout,
+                    breaker: Arc::clone(breaker),
+                })
             }
         })
     }

@@ -19,7 +19,7 @@ use model::ContentHash;
 /// A cache of side files in a folder.
 #[derive(Debug)]
 pub(super) struct SideFileCache {
-    files: DerivedFolder,
+    pub(super) files: DerivedFolder,
     bytes_max: u64,
     /// Total size in bytes, without writes of other processes since the last count; `None` until the files
     /// were counted.
@@ -30,10 +30,6 @@ impl SideFileCache {
     /// Opens a cache of at most `bytes_max` bytes; 0 disables it.
     pub(super) fn open(dir: &Path, bytes_max: u64) -> Result<Self, StoreError> {
         Ok(Self { files: DerivedFolder::open(dir)?, bytes_max, bytes: Mutex::new(None) })
-    }
-
-    pub(super) fn files(&self) -> &DerivedFolder {
-        &self.files
     }
 
     pub(super) fn read(&self, hash: ContentHash, bytes_max: u64) -> Option<Vec<u8>> {

@@ -8,10 +8,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
-use parking_lot::Mutex;
 use reqwest::{Client, Url};
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
+use tokio::sync::Mutex;
 
 use super::{
     PushMessage,
@@ -66,7 +65,6 @@ impl ServiceAccount {
 }
 
 /// An access token with the time at which it is replaced.
-#[derive(Clone)]
 struct FcmAccessToken {
     text: Arc<str>,
     until: Timestamp,
@@ -79,14 +77,12 @@ pub(super) struct FcmClient {
     /// The URL to which messages are posted.
     url: Url,
     access: Mutex<Option<FcmAccessToken>>,
-    /// Coalesces token requests: the holder fetches a token, the others wait for it.
-    fetching: Semaphore,
 }
 
 impl FcmClient {
     /// Creates a client that posts messages to `url`.
     pub(super) fn new(client: Client, account: ServiceAccount, url: Url) -> Self {
-        Self { client, account, url, access: Mutex::new(None), fetching: Semaphore::new(1) }
+        Self { client, account, url, access: Mutex::new(None) }
     }
 
     pub(super) async fn send(
@@ -108,37 +104,25 @@ impl FcmClient {
         let answer = client::send_request(request, &host_and_port_of(&self.url), now).await?;
         // The retry fetches a new token (contract notifications-24).
         if answer.status == 401 {
-            self.drop_token(&access);
+            self.drop_token(&access).await;
         }
         result_of_answer(&answer, &[&message.token, &access])
     }
 
     /// Returns a valid access token, from the cache if possible.
     async fn access_token(&self, now: fn() -> Timestamp) -> Result<Arc<str>, PushError> {
-        if let Some(access) = self.cached(now()) {
-            return Ok(access);
+        // Held while a token is fetched, so that the messages that wait for it share one request.
+        let mut access = self.access.lock().await;
+        if let Some(valid) = access.as_ref().filter(|access| now() < access.until) {
+            return Ok(valid.text.clone());
         }
-        let permit = self.fetching.acquire().await;
-        let _permit =
-            permit.map_err(|_| PushError::later("access tokens are no longer fetched"))?;
-        // The previous holder may have fetched a token while this request waited.
-        if let Some(access) = self.cached(now()) {
-            return Ok(access);
-        }
-        let access = self.request_token(now).await?;
-        let text = access.text.clone();
-        *self.access.lock() = Some(access);
-        Ok(text)
-    }
-
-    fn cached(&self, now: Timestamp) -> Option<Arc<str>> {
-        let access = self.access.lock();
-        access.as_ref().filter(|access| now < access.until).map(|access| access.text.clone())
+        let fetched = self.request_token(now).await?;
+        Ok(access.insert(fetched).text.clone())
     }
 
     /// Drops the token `text`, unless it was already replaced.
-    fn drop_token(&self, text: &str) {
-        let mut access = self.access.lock();
+    async fn drop_token(&self, text: &str) {
+        let mut access = self.access.lock().await;
         access.take_if(|access| *access.text == *text);
     }
 

@@ -34,7 +34,7 @@ fuzz_target!(|data: &[u8]| {
             assert!(target.bytes().all(|byte| byte.is_ascii_graphic()), "{target:?}");
             target
         }
-        Err(AuthorizationError::Page { .. }) => return,
+        Err(AuthorizationError::Page(_)) => return,
         Err(AuthorizationError::Failed(error)) => panic!("{error}"),
     };
     let registered = |address: &String| {
