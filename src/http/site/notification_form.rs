@@ -78,12 +78,8 @@ impl NotificationForm {
         let kind = form.text("type");
         // The type is part of the API's path, so it is checked before a call is built.
         if kind.parse::<NotificationKind>().is_err() {
-            return Err(Error::invalid(
-                "body",
-                "type",
-                "enum",
-                "type is not a way to be notified",
-            ));
+            let message = "type is not a way to be notified";
+            return Err(Error::invalid("body", "type", "enum", message));
         }
         Ok(Self {
             title: form.text("title"),
@@ -130,11 +126,9 @@ impl NotificationForm {
         if self.when == CUSTOM_SCHEDULE { &self.cron } else { &self.when }
     }
 
-    /// Returns the product codes in the API's notation.
-    fn codes(&self) -> String {
-        // Visitors separate codes by commas, spaces, or both.
-        let codes = self.p.split([',', ' ']).filter(|code| !code.is_empty());
-        codes.collect::<Vec<_>>().join(",")
+    /// Returns the product codes. Visitors separate them by commas, spaces, or both.
+    fn codes(&self) -> Vec<&str> {
+        self.p.split([',', ' ']).filter(|code| !code.is_empty()).collect()
     }
 
     /// Creates the notification that the form describes.
@@ -159,12 +153,10 @@ impl NotificationForm {
     ) -> Result<Notification, ApiRefusal> {
         match self.kind() {
             NotificationKind::Mobile => {
-                let notification = self.mobile()?;
-                site.ask(&ReplaceMobileNotification { id, notification }).await
+                site.ask(&ReplaceMobileNotification { id, notification: self.mobile()? }).await
             }
             NotificationKind::Email => {
-                let notification = self.email()?;
-                site.ask(&ReplaceEmailNotification { id, notification }).await
+                site.ask(&ReplaceEmailNotification { id, notification: self.email()? }).await
             }
             NotificationKind::ScheduledEmail => {
                 let notification = self.scheduled_email()?;
@@ -196,11 +188,12 @@ impl NotificationForm {
     }
 
     fn scheduled_email(&self) -> Result<CreateScheduledEmailNotification, ApiRefusal> {
+        let CreateEmailNotification { media_type, title, query, email } = self.email()?;
         Ok(CreateScheduledEmailNotification {
-            media_type: self.media_type()?,
-            title: self.title.clone(),
-            query: self.query()?,
-            email: self.email.clone(),
+            media_type,
+            title,
+            query,
+            email,
             schedule: self.schedule().to_owned(),
             timezone: self.timezone.clone(),
             tr: self.period(),
@@ -217,12 +210,10 @@ impl NotificationForm {
     }
 
     fn query(&self) -> Result<NotificationQuery, ApiRefusal> {
-        let codes = self.codes();
-        let codes = codes.split(',').filter(|code| !code.is_empty());
         let agr = self.agr.iter().map(|id| id.parse::<i64>()).collect::<Result<Vec<_>, _>>();
         Ok(NotificationQuery {
             q: Some(self.q.clone()),
-            p: codes.map(str::to_owned).collect(),
+            p: self.codes().into_iter().map(str::to_owned).collect(),
             agr: agr.map_err(|_| ApiRefusal::invalid("type", "agr", "is not a number"))?,
         })
     }
@@ -234,7 +225,7 @@ impl NotificationForm {
     /// Returns the search for recent matches, limited to `size` items. Events planned for `tomorrow` or later are
     /// excluded.
     pub(super) fn dry_run(&self, size: usize, tomorrow: &str) -> ApiCall {
-        let codes = self.codes();
+        let codes = self.codes().join(",");
         let agreements = self.agr.join(",");
         let size = size.to_string();
         ApiCall::get(format!("/content/v1/{}/search", encode_segment(&self.media_type))).query([
@@ -248,19 +239,10 @@ impl NotificationForm {
         ])
     }
 
-    /// Returns the URL of the dry run's search on the search page. As in a notification, inflected forms do not
-    /// match.
-    pub(super) fn search_page(&self) -> String {
-        self.search_within(DRY_RUN_PERIOD)
-    }
-
-    /// Returns the URL of the notification's search on the search page, without a limit of time.
-    pub(super) fn search_url(&self) -> String {
-        self.search_within("")
-    }
-
-    fn search_within(&self, period: &str) -> String {
-        let codes = self.codes();
+    /// Returns the URL of the notification's search on the search page, limited to `period`; without a limit if
+    /// it is empty. As in a notification, inflected forms do not match.
+    pub(super) fn search_url(&self, period: &str) -> String {
+        let codes = self.codes().join(",");
         let agreements = self.agr.join(",");
         let call = ApiCall::get("/").query([
             ("type", Some(self.media_type.as_str())),
@@ -275,17 +257,12 @@ impl NotificationForm {
 
     /// Returns the included and the excluded product codes, for the sentence that describes the query.
     pub(super) fn products(&self) -> (Vec<String>, Vec<String>) {
-        let mut included = Vec::new();
-        let mut excluded = Vec::new();
-        for code in self.codes().split(',').filter(|code| !code.is_empty()) {
-            // A minus sign excludes a product, as in the API's parameter `p`.
-            if code.starts_with('-') {
-                excluded.push(code.trim_start_matches('-').to_owned());
-            } else {
-                included.push(code.to_owned());
-            }
-        }
-        (included, excluded)
+        let codes = self.codes().into_iter().map(str::to_owned);
+        // A minus sign excludes a product, as in the API's parameter `p`.
+        let (excluded, included): (Vec<String>, Vec<String>) =
+            codes.partition(|code| code.starts_with('-'));
+        let excluded = excluded.iter().map(|code| code.trim_start_matches('-').to_owned());
+        (included, excluded.collect())
     }
 }
 
@@ -309,7 +286,7 @@ impl DryRun {
         fields: &NotificationForm,
         outcome: Result<Value, ApiRefusal>,
     ) -> Result<(Self, Option<ApiRefusal>), ApiRefusal> {
-        let search_url = fields.search_page();
+        let search_url = fields.search_url(DRY_RUN_PERIOD);
         match outcome {
             Ok(found) => {
                 let total = found["total"].as_u64().unwrap_or_default();

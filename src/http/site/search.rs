@@ -7,7 +7,6 @@ use minijinja::{
     Value as PageValue, context,
     value::{Serde, merge_maps},
 };
-use serde::Serialize;
 
 use super::{
     ApiRefusal, PageResult, SiteRequest,
@@ -87,20 +86,6 @@ enum SearchOutcome<'a> {
     Refused(&'a ApiRefusal),
 }
 
-/// A different spelling of the words that has hits.
-#[derive(Serialize)]
-struct Respelling {
-    text: String,
-    url: String,
-}
-
-/// A saved search of the visitor.
-#[derive(Serialize)]
-struct SavedSearch {
-    title: String,
-    url: String,
-}
-
 /// A search, with the request that asks for it.
 struct PageSearch<'a> {
     site: &'a SiteRequest,
@@ -170,7 +155,7 @@ impl PageSearch<'_> {
 
     /// Returns the visitor's latest notifications as searches; empty unless the page is the start page without a
     /// search.
-    async fn saved_searches(&self) -> Vec<SavedSearch> {
+    async fn saved_searches(&self) -> Vec<PageValue> {
         if self.site.visitor.is_none() || !self.form.is_plain() || self.form.page > 1 {
             return Vec::new();
         }
@@ -179,21 +164,21 @@ impl PageSearch<'_> {
         let newest_first = saved.iter().rev();
         let searches = newest_first.take(SITE_SAVED_SEARCHES).map(|notification| {
             let fields = NotificationForm::of_saved(notification, "");
-            SavedSearch { url: fields.search_url(), title: fields.title }
+            context! { url => fields.search_url(""), title => fields.title }
         });
         searches.collect()
     }
 
     /// Returns a spelling of the words that has hits, if the search has none.
-    async fn respelling(&self, total: u64) -> Option<Respelling> {
+    async fn respelling(&self, total: u64) -> Option<PageValue> {
         if total > 0 || self.words.is_empty() {
             return None;
         }
         let request = self.form.suggestions(&self.words, &self.tomorrow, true).ok()?;
         // If this fails, the page is shown without a suggestion.
         let text = self.ask(&request).await.ok()?.spelling?;
-        let other = SearchForm { q: text.clone(), page: 1, ..self.form.clone() };
-        Some(Respelling { text, url: other.url(1) })
+        let other = SearchForm { q: text, page: 1, ..self.form.clone() };
+        Some(context! { url => other.url(1), text => other.q })
     }
 
     /// Returns the hits of a result, in which the words of the query are marked.
@@ -271,14 +256,14 @@ impl PageSearch<'_> {
             terms => Serde(facets::terms(form)),
             orders => Serde(facets::orders(form)),
             media_types => Serde(facets::media_types(form)),
-            saved => Serde(self.saved_searches().await),
+            saved => self.saved_searches().await,
             notice => Serde(notice),
             mistakes => refusal.map(ApiRefusal::sentences),
             is_plain => form.is_plain(),
             may_see_all => self.may_see_all(),
             poll_url => self.poll_url(&hits),
             suggest_url => target(&suggestions),
-            respelling => Serde(respelling),
+            respelling,
             // An anonymous search counts without the visitor's agreements.
             is_anonymous => self.is_anonymous(),
             collections => Serde(collections),

@@ -16,6 +16,7 @@ use super::templates;
 use super::{EditorForm, PageResult, SiteRequest};
 use crate::http::form::{FormFields, see_other};
 use crate::http::site::api_client::ApiRefusal;
+use crate::http::site::status_of;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind};
 use model::ItemKey;
@@ -118,6 +119,11 @@ impl ItemDraft {
         }
         views
     }
+
+    /// Returns the content of the form besides its fields.
+    fn state(&self) -> FormState<'_> {
+        FormState { tag: &self.tag, version: &self.version, ..FormState::default() }
+    }
 }
 
 /// Returns whether two texts stand for the same value of `field`.
@@ -125,56 +131,39 @@ fn is_same(field: MetadataField, text: &str, other: &str) -> bool {
     field.normalize(text) == field.normalize(other)
 }
 
-/// `GET /desk/edit?item=…`: shows the form of one item.
-pub(super) async fn show(site: &SiteRequest, key: &ItemKey) -> PageResult {
-    let item = load(site, key).await?;
-    let views = FieldRules::new(site).views(key.media_type, &item.document);
-    form(site, &item, views, &FormState::of_item(&item)).await
-}
-
-/// Shows the form of an item with the refusal of a change that a different form made.
-pub(super) async fn show_refusal(
+/// `GET /desk/edit?item=…`: shows the form of one item, with the refusal of a change that a different form made.
+pub(super) async fn show(
     site: &SiteRequest,
     key: &ItemKey,
-    refusal: &ApiRefusal,
+    refusal: Option<&ApiRefusal>,
 ) -> PageResult {
     let item = load(site, key).await?;
-    let mut views = FieldRules::new(site).views(key.media_type, &item.document);
-    let mistakes = attach_errors(&mut views, refusal);
-    let state = FormState { mistakes, status: refusal.status, ..FormState::of_item(&item) };
-    form(site, &item, views, &state).await
+    let views = FieldRules::new(site).views(key.media_type, &item.document);
+    let state =
+        FormState { tag: &item.tag, version: item.version(), refusal, ..FormState::default() };
+    form(site, &item, views, state).await
 }
 
 /// The content of a form besides its fields.
-struct FormState {
-    status: StatusCode,
+#[derive(Default)]
+struct FormState<'a> {
     /// The entity tag of the version on which the change is based, and the version for display.
-    tag: String,
-    version: String,
-    /// Messages about mistakes that belong to no field.
-    mistakes: Vec<String>,
+    tag: &'a str,
+    version: &'a str,
+    /// The refusal of the change.
+    refusal: Option<&'a ApiRefusal>,
     /// The template that was applied to the fields.
     applied: Option<String>,
-}
-
-impl FormState {
-    fn of_item(item: &LoadedItem) -> Self {
-        Self {
-            status: StatusCode::OK,
-            tag: item.tag.clone(),
-            version: item.version().to_owned(),
-            mistakes: Vec::new(),
-            applied: None,
-        }
-    }
 }
 
 async fn form(
     site: &SiteRequest,
     item: &LoadedItem,
-    views: Vec<FieldView>,
-    state: &FormState,
+    mut views: Vec<FieldView>,
+    state: FormState<'_>,
 ) -> PageResult {
+    // Messages about mistakes that belong to no field.
+    let mistakes = state.refusal.map(|refusal| attach_errors(&mut views, refusal));
     let has_wrong = views.iter().any(|view| !view.wrong.is_empty());
     let changes = changes(site, &item.key).await?;
     let restoration = Restoration::for_item(item, &changes, clock::now());
@@ -183,16 +172,16 @@ async fn form(
         restoration => Serde(restoration),
         summary => Serde(summary(site, &item.key).await),
         fields => Serde(views),
-        tag => state.tag.clone(),
-        version => state.version.clone(),
-        mistakes => state.mistakes.clone(),
+        tag => state.tag,
+        version => state.version,
+        mistakes => mistakes.unwrap_or_default(),
         has_wrong => has_wrong,
-        applied => state.applied.clone(),
+        applied => state.applied,
         templates => templates::choices(site).await?,
         history => latest(&changes),
         return_to => return_page(site)?.map(str::to_owned),
     };
-    site.page_with(state.status, "desk/edit.html", context)
+    site.page_with(status_of(state.refusal), "desk/edit.html", context)
 }
 
 /// `POST /desk/edit`: saves the form of one item.
@@ -226,16 +215,8 @@ pub(super) async fn save(posted: &EditorForm, key: &ItemKey) -> PageResult {
             // The item changed between the two calls. The next iteration compares the draft with the new version.
             Err(refusal) if refusal.status == StatusCode::PRECONDITION_FAILED => {}
             Err(refusal) if refusal.is_mistake() => {
-                let mut views = draft.views(&rules);
-                let mistakes = attach_errors(&mut views, &refusal);
-                let state = FormState {
-                    status: refusal.status,
-                    tag: draft.tag.clone(),
-                    version: draft.version.clone(),
-                    mistakes,
-                    applied: None,
-                };
-                return form(posted, &current, views, &state).await;
+                let state = FormState { refusal: Some(&refusal), ..draft.state() };
+                return form(posted, &current, draft.views(&rules), state).await;
             }
             Err(refusal) => return Err(refusal.into()),
         }
@@ -265,14 +246,8 @@ async fn apply_template(
             }
         }
     }
-    let state = FormState {
-        status: StatusCode::OK,
-        tag: draft.tag.clone(),
-        version: draft.version.clone(),
-        mistakes: Vec::new(),
-        applied: template.map(|template| template.name),
-    };
-    form(posted, &item, draft.views(rules), &state).await
+    let state = FormState { applied: template.map(|template| template.name), ..draft.state() };
+    form(posted, &item, draft.views(rules), state).await
 }
 
 #[cfg(test)]

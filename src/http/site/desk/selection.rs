@@ -54,7 +54,7 @@ pub(super) async fn show(editor: EditorRequest) -> PageResult {
     let named = [editor.query.all("item")?, editor.query.all("uri")?].concat();
     match parse_keys(named)?.as_slice() {
         [] => editor.page("desk/edit_none.html", context! {}),
-        [key] => edit::show(&editor, key).await,
+        [key] => edit::show(&editor, key, None).await,
         keys => edit_many::show(&editor, keys).await,
     }
 }
@@ -96,7 +96,7 @@ pub(super) async fn restore(posted: EditorForm) -> PageResult {
         match loaded_item::change(&posted, key, &status, "*").await {
             Ok(()) => restored.push(restoration),
             Err(refusal) if refusal.is_mistake() => {
-                return edit::show_refusal(&posted, key, &refusal).await;
+                return edit::show(&posted, key, Some(&refusal)).await;
             }
             Err(refusal) => return Err(refusal.into()),
         }

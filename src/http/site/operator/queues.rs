@@ -5,7 +5,6 @@ use api::operation::{
     ListAllDeliveries, ListMessages, RemoveMessage, Retried, RetryDeliveries, RetryDelivery,
     RetryMessage, RetryMessages, RetryRequest,
 };
-use axum::http::StatusCode;
 use minijinja::{Value as PageValue, context, value::Serde};
 use strum::VariantNames;
 use uuid::Uuid;
@@ -13,33 +12,19 @@ use uuid::Uuid;
 use super::{OperatorForm, OperatorRequest, range_of};
 use crate::http::form::{FormFields, see_other};
 use crate::http::site::account::ListPage;
-use crate::http::site::{ApiCall, ApiRefusal, PageError, PageResult, SiteRequest, form_refusal};
+use crate::http::site::{
+    ApiCall, ApiRefusal, PageError, PageResult, SiteRequest, form_refusal, status_of,
+};
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::OPERATOR_LISTED;
 use model::account::{DeliveryState, MessageState};
 
-/// The outcome of a form, which the list shows.
-struct Outcome {
-    status: StatusCode,
-    /// The errors of a refused form; empty if there was no form.
-    alert: Vec<String>,
-}
-
-impl Outcome {
-    const NONE: Self = Self { status: StatusCode::OK, alert: Vec::new() };
-
-    /// Returns the outcome of a refused form. Fails if the refusal is not a mistake in the form.
-    fn refused(refusal: ApiRefusal) -> Result<Self, PageError> {
-        let refusal = form_refusal(refusal)?;
-        Ok(Self { status: refusal.status, alert: refusal.sentences() })
-    }
-}
-
 pub(super) async fn deliveries(member: OperatorRequest) -> PageResult {
-    show_deliveries(&member, Outcome::NONE).await
+    show_deliveries(&member, None).await
 }
 
-async fn show_deliveries(site: &SiteRequest, outcome: Outcome) -> PageResult {
+/// Shows the deliveries, with the refusal of a form.
+async fn show_deliveries(site: &SiteRequest, refusal: Option<ApiRefusal>) -> PageResult {
     let list_page = ListPage::from_query(site, "state", OPERATOR_LISTED)?;
     let state = site.query.variant("state")?;
     let request = ListAllDeliveries { range: range_of(&list_page), state };
@@ -47,8 +32,8 @@ async fn show_deliveries(site: &SiteRequest, outcome: Outcome) -> PageResult {
     let pager = list_page.paginate(&mut listed);
     let states = DeliveryState::VARIANTS.to_vec();
     let context = context! { deliveries => Serde(listed), states, pager };
-    let context = context! { ..list_context(site, &list_page, &outcome)?, ..context };
-    site.page_with(outcome.status, "operator/deliveries.html", context)
+    let context = context! { ..list_context(site, &list_page, refusal.as_ref())?, ..context };
+    site.page_with(status_of(refusal.as_ref()), "operator/deliveries.html", context)
 }
 
 /// `POST /operator/deliveries`: requeues the delivery `id`, or all failed deliveries.
@@ -60,7 +45,7 @@ pub(super) async fn retry_deliveries(posted: OperatorForm) -> PageResult {
     };
     match outcome {
         Ok(answer) => Ok(see_other(&retried(posted.path(), posted.parameter("state")?, answer))),
-        Err(refusal) => show_deliveries(&posted, Outcome::refused(refusal)?).await,
+        Err(refusal) => show_deliveries(&posted, Some(form_refusal(refusal)?)).await,
     }
 }
 
@@ -71,10 +56,11 @@ fn chosen(form: &FormFields) -> Result<Option<Uuid>, ApiRefusal> {
 }
 
 pub(super) async fn messages(member: OperatorRequest) -> PageResult {
-    show_messages(&member, Outcome::NONE).await
+    show_messages(&member, None).await
 }
 
-async fn show_messages(site: &SiteRequest, outcome: Outcome) -> PageResult {
+/// Shows the messages, with the refusal of a form.
+async fn show_messages(site: &SiteRequest, refusal: Option<ApiRefusal>) -> PageResult {
     let list_page = ListPage::from_query(site, "state", OPERATOR_LISTED)?;
     let state = site.query.variant("state")?;
     let request = ListMessages { range: range_of(&list_page), state };
@@ -82,8 +68,8 @@ async fn show_messages(site: &SiteRequest, outcome: Outcome) -> PageResult {
     let pager = list_page.paginate(&mut listed);
     let states = MessageState::VARIANTS.to_vec();
     let context = context! { messages => Serde(listed), states, pager };
-    let context = context! { ..list_context(site, &list_page, &outcome)?, ..context };
-    site.page_with(outcome.status, "operator/messages.html", context)
+    let context = context! { ..list_context(site, &list_page, refusal.as_ref())?, ..context };
+    site.page_with(status_of(refusal.as_ref()), "operator/messages.html", context)
 }
 
 /// `POST /operator/messages`: requeues the message `id` or all parked messages, or removes the message `id`.
@@ -106,7 +92,7 @@ pub(super) async fn act_on_messages(posted: OperatorForm) -> PageResult {
     };
     match outcome {
         Ok(list) => Ok(see_other(&list)),
-        Err(refusal) => show_messages(&posted, Outcome::refused(refusal)?).await,
+        Err(refusal) => show_messages(&posted, Some(form_refusal(refusal)?)).await,
     }
 }
 
@@ -132,13 +118,13 @@ fn back(path: &str, state: Option<&str>, done: &str, count: Option<&str>) -> Str
 fn list_context(
     site: &SiteRequest,
     list_page: &ListPage<'_>,
-    outcome: &Outcome,
+    refusal: Option<&ApiRefusal>,
 ) -> Result<PageValue, PageError> {
     Ok(context! {
         state => list_page.choice.1,
         start => list_page.start,
         count => site.query.integer("count", 0..=i64::MAX)?,
-        alert => outcome.alert.clone(),
+        alert => refusal.map(ApiRefusal::sentences),
     })
 }
 
