@@ -190,7 +190,7 @@ impl CatalogEntry {
     /// Determines the rights of an associated object.
     fn association_rights(&self, key: &AssociationKey) -> Arc<EffectiveRights> {
         Arc::new(EffectiveRights::from_layers(RightsLayers {
-            files: AssetGroup::of(&self.assets, Some(key)),
+            files: AssetGroup::new(&self.assets, Some(key)),
             settings: &self.settings_rights,
             // Rights that were set for a text do not apply to the photographs in it.
             item: &RightsMetadata::default(),

@@ -426,7 +426,7 @@ impl Media {
     /// Returns the stored file of `entry` that `path` refers to, if there is one.
     fn stored_file<'a>(&self, entry: &'a CatalogEntry, path: &'a MediaPath) -> Option<&'a Asset> {
         let MediaTarget::Rendition(file) = path.target() else { return None };
-        let files = AssetGroup::of(&entry.assets, file.association());
+        let files = AssetGroup::new(&entry.assets, file.association());
         files.find(file.name(), file.extension())
     }
 

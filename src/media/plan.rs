@@ -99,7 +99,7 @@ pub fn plan(
     if file.is_whole_hires() && file.extension() != RenditionExtension::JPEG {
         return Err(access::not_available(path));
     }
-    let files = AssetGroup::of(&entry.assets, file.association());
+    let files = AssetGroup::new(&entry.assets, file.association());
     let (source, base) =
         rendition_steps(files, name, settings).ok_or_else(|| access::not_available(path))?;
     let upright = source.upright();

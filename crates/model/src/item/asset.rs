@@ -201,12 +201,12 @@ impl<'a> AssetGroup<'a> {
     /// Selects the files of the item itself.
     #[must_use]
     pub fn of_item(assets: &'a [Asset]) -> Self {
-        Self::of(assets, None)
+        Self::new(assets, None)
     }
 
     /// Selects the files of an associated object; `None` selects the files of the item itself.
     #[must_use]
-    pub fn of(assets: &'a [Asset], association: Option<&'a AssociationKey>) -> Self {
+    pub fn new(assets: &'a [Asset], association: Option<&'a AssociationKey>) -> Self {
         Self { assets, association }
     }
 

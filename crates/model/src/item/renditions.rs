@@ -293,7 +293,7 @@ impl DocumentRequest<'_> {
         let none = RightsMetadata::default();
         // The rights override of a text does not apply to the photographs in it.
         let item = if association.is_none() { item } else { &none };
-        let files = AssetGroup::of(self.assets, association);
+        let files = AssetGroup::new(self.assets, association);
         let layers = RightsLayers { files, settings, item };
         stated_rights::state(fields, layers, self.with_file_rights);
     }
@@ -304,7 +304,7 @@ impl DocumentRequest<'_> {
         association: Option<&AssociationKey>,
         links: &L,
     ) -> Result<Map<String, Value>, CropError> {
-        let files = AssetGroup::of(self.assets, association);
+        let files = AssetGroup::new(self.assets, association);
         let listed = match association {
             None => listed_renditions(self.key.media_type),
             Some(_) => &OF_ASSOCIATIONS,
