@@ -34,7 +34,7 @@ const IMAGE_REGION: &str = "imageRegion";
 pub struct RightsLayers<'a> {
     /// The files of the item or object. The largest picture among them has the file rights and the source rights.
     pub files: AssetGroup<'a>,
-    /// The default rights.
+    /// The default rights of every picture, from the settings.
     pub settings: &'a RightsMetadata,
     /// The rights override. Empty for an associated object: the override of a text does not apply to the
     /// photographs in it.
