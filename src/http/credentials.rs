@@ -108,9 +108,14 @@ pub(crate) async fn require_principal(
     uri: &Uri,
 ) -> Result<Arc<Principal>> {
     let found = principal(app, headers, uri).await?;
-    let caller = found.ok_or_else(|| Error::new(ErrorKind::Unauthenticated, "Unauthorized"))?;
+    let caller = found.ok_or_else(unauthorized)?;
     caller.require_scope(model::account::Scope::Roles)?;
     Ok(caller)
+}
+
+/// Returns the error for a caller who is not known.
+pub(crate) fn unauthorized() -> Error {
+    Error::new(ErrorKind::Unauthenticated, "Unauthorized")
 }
 
 /// Returns whether the request presents credentials of any kind, valid or not.

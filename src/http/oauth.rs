@@ -165,20 +165,17 @@ pub(super) async fn user(State(app): State<AppState>, request: Request) -> Respo
     outcome.unwrap_or_else(|error| credentials::refuse(&error, &headers))
 }
 
-fn unauthorized() -> Error {
-    Error::new(ErrorKind::Unauthenticated, "Unauthorized")
-}
-
 async fn user_info(app: &AppState, headers: &HeaderMap) -> Result<Response> {
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
     // Two headers are ambiguous, so neither is accepted.
-    let line = lines.next().filter(|_| lines.next().is_none()).ok_or_else(unauthorized)?;
-    let line = line.to_str().map_err(|_| unauthorized())?;
+    let line =
+        lines.next().filter(|_| lines.next().is_none()).ok_or_else(credentials::unauthorized)?;
+    let line = line.to_str().map_err(|_| credentials::unauthorized())?;
     let PresentedCredentials::Bearer(token) = credentials::parse_authorization(line) else {
-        return Err(unauthorized());
+        return Err(credentials::unauthorized());
     };
     let found = app.shared.access.oauth.user_info(token, clock::now()).await?;
-    let body = found.ok_or_else(unauthorized)?;
+    let body = found.ok_or_else(credentials::unauthorized)?;
     Ok(without_caching(respond::json_text(StatusCode::OK, body.to_string().into())))
 }
 

@@ -108,10 +108,7 @@ impl Document {
     fn responses<E: Endpoint>(&mut self, has_body: bool) -> Value {
         let mut responses = Map::new();
         if E::ACCESS.accepts_credentials() {
-            refuse(&mut responses, "400", "Invalid");
-            refuse(&mut responses, "401", "Unauthorized");
-            refuse(&mut responses, "403", "Forbidden");
-            refuse(&mut responses, "503", "Overloaded");
+            refuse_callers(&mut responses);
         }
         if has_body && E::ACCESS.accepts_credentials() {
             refuse(&mut responses, "413", "TooLarge");
@@ -183,8 +180,16 @@ fn transform_schemas(transform: &mut dyn schemars::generate::GenTransform, value
     }
 }
 
+/// Adds the refusals of operations that accept credentials.
+pub(crate) fn refuse_callers(responses: &mut Map<String, Value>) {
+    refuse(responses, "400", "Invalid");
+    refuse(responses, "401", "Unauthorized");
+    refuse(responses, "403", "Forbidden");
+    refuse(responses, "503", "Overloaded");
+}
+
 /// Adds the refusal with the response `name` of the components.
-fn refuse(responses: &mut Map<String, Value>, status: &str, name: &str) {
+pub(crate) fn refuse(responses: &mut Map<String, Value>, status: &str, name: &str) {
     let reference = json!({ "$ref": format!("#/components/responses/{name}") });
     responses.insert(status.to_owned(), reference);
 }

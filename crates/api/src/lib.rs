@@ -52,3 +52,4 @@ pub use fault::{Fault, Location};
 pub use http::Method;
 pub use reader::{DecodedParameter, PartialRequest, RequestReader, parse_integer};
 pub use request_target::target;
+pub use schema::unwrapped;

@@ -12,7 +12,10 @@ use hyper::body::Incoming;
 use std::{
     io::IoSlice,
     pin::Pin,
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
     task::{Context, Poll},
 };
 
@@ -57,6 +60,16 @@ impl Drop for UnsentBytes {
     }
 }
 
+/// Sets `state`, which `count` counts while it is true. Each body counts once, however often it is polled.
+fn set_counted(state: &mut bool, value: bool, count: &AtomicUsize) {
+    match (*state, value) {
+        (false, true) => count.fetch_add(1, Relaxed),
+        (true, false) => count.fetch_sub(1, Relaxed),
+        (true, true) | (false, false) => return,
+    };
+    *state = value;
+}
+
 /// A response body that keeps its request in flight and wraps its data as [`UnsentBytes`].
 #[derive(Debug)]
 pub struct ResponseBody {
@@ -77,17 +90,8 @@ impl ResponseBody {
     }
 
     fn set_awaiting_transport(&mut self, awaiting: bool) {
-        match (self.awaiting_transport, awaiting) {
-            (false, true) => {
-                self.request.counters().bodies_awaiting_transport.fetch_add(1, Relaxed)
-            }
-            (true, false) => {
-                self.request.counters().bodies_awaiting_transport.fetch_sub(1, Relaxed)
-            }
-            // Each body counts once, however often the transport polls it.
-            (true, true) | (false, false) => return,
-        };
-        self.awaiting_transport = awaiting;
+        let count = &self.request.counters().bodies_awaiting_transport;
+        set_counted(&mut self.awaiting_transport, awaiting, count);
     }
 }
 
@@ -139,12 +143,7 @@ impl RequestBody {
     }
 
     fn set_waiting(&mut self, waiting: bool) {
-        match (self.waiting, waiting) {
-            (false, true) => self.counters.body_waits.fetch_add(1, Relaxed),
-            (true, false) => self.counters.body_waits.fetch_sub(1, Relaxed),
-            (true, true) | (false, false) => return,
-        };
-        self.waiting = waiting;
+        set_counted(&mut self.waiting, waiting, &self.counters.body_waits);
     }
 }
 

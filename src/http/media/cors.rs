@@ -5,15 +5,15 @@
 //! that only the cookie permits has none of these headers. `http/api_addresses.rs` is about the APIs.
 
 use axum::{
-    body::Body,
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::Response,
 };
 
+use crate::http::protocol::respond;
+
 /// Answers a preflight with the methods and headers that a script may send.
 pub(crate) fn preflight() -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::NO_CONTENT;
+    let mut response = respond::empty(StatusCode::NO_CONTENT);
     let headers = response.headers_mut();
     allow_origins(headers);
     set(headers, header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, OPTIONS");

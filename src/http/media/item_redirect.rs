@@ -1,19 +1,18 @@
 //! The redirect from the URL of an item to its page on the customer web site.
 
 use axum::{
-    body::Body,
     http::{HeaderValue, StatusCode, header},
     response::Response,
 };
 
 use crate::http::cache_policy::CachePolicy;
+use crate::http::protocol::respond;
 use model::item::has_picture;
 use model::{CropSpec, ItemKey};
 
 /// Redirects to the page of `key` below `site`, or to the studio when there is a crop.
 pub(super) fn redirect_to_item(site: &str, key: &ItemKey, crop: Option<CropSpec>) -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::FOUND;
+    let mut response = respond::empty(StatusCode::FOUND);
     let headers = response.headers_mut();
     if let Ok(location) = HeaderValue::from_str(&page_url(site, key, crop)) {
         headers.insert(header::LOCATION, location);

@@ -62,16 +62,10 @@ pub(super) fn assemble(bases: BaseUrls<'_>) -> Value {
     let schemas = schemas.as_object_mut().map(std::mem::take).unwrap_or_default();
     let schemas = schemas.into_iter().chain(news_item::schemas()).chain(declared.schemas);
     document["components"]["schemas"] = schemas.collect();
-    document["info"]["description"] = unwrapped(DESCRIPTION).into();
+    document["info"]["description"] = api::unwrapped(DESCRIPTION.trim()).into();
     document["tags"] = tags.into();
     document["paths"] = paths.into();
     document
-}
-
-/// Joins the lines of each paragraph, as Markdown does.
-fn unwrapped(text: &str) -> String {
-    let paragraphs = text.trim().split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
-    paragraphs.collect::<Vec<_>>().join("\n\n")
 }
 
 /// Names the base URLs of media and OAuth2 where they differ from the public one.

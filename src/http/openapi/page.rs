@@ -339,6 +339,15 @@ pub(super) fn plain_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
+/// Prints the default of a schema, a list with commas; `None` if it has no default.
+pub(super) fn default_text(schema: &Value) -> Option<String> {
+    let default = schema.get("default")?;
+    Some(match default.as_array() {
+        Some(elements) => elements.iter().map(plain_text).collect::<Vec<_>>().join(","),
+        None => plain_text(default),
+    })
+}
+
 /// Describes the enumeration, bounds and default of a schema.
 pub(super) fn bound_pieces(schema: &Value) -> Vec<TextPiece> {
     let mut parts = Vec::new();
@@ -360,11 +369,7 @@ pub(super) fn bound_pieces(schema: &Value) -> Vec<TextPiece> {
     for bound in range.into_iter().chain(length) {
         push_bound(&mut parts, &bound);
     }
-    if let Some(default) = schema.get("default") {
-        let default = match default.as_array() {
-            Some(elements) => elements.iter().map(plain_text).collect::<Vec<_>>().join(","),
-            None => plain_text(default),
-        };
+    if let Some(default) = default_text(schema) {
         push_bound(&mut parts, "default ");
         parts.push(TextPiece::code(default));
     }

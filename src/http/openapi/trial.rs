@@ -5,7 +5,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::page::{
-    TextPiece, access_pieces, elements, members, operations, plain_text, text, text_pieces,
+    TextPiece, access_pieces, default_text, elements, members, operations, plain_text, text,
+    text_pieces,
 };
 
 /// Placeholder for an API key in the header `Authorization` of code samples.
@@ -158,11 +159,7 @@ fn field(parameter: &Value) -> Option<OperationField> {
     let is_list = schema["type"] == "array";
     let words: Vec<String> = elements(&schema["enum"]).map(plain_text).collect();
     let required = parameter["required"] == true;
-    let default = schema.get("default").map(|default| match default.as_array() {
-        Some(parts) => parts.iter().map(plain_text).collect::<Vec<_>>().join(","),
-        None => plain_text(default),
-    });
-    let default = default.filter(|text| !text.is_empty());
+    let default = default_text(schema).filter(|text| !text.is_empty());
     let open = words.iter().find(|word| OPEN_VALUES.contains(&word.as_str()));
     let first = open.or(words.first());
     let hint =

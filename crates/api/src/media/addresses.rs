@@ -2,7 +2,7 @@
 
 use model::MediaType;
 
-use super::{Credentials, MediaAddress, MediaAnswer};
+use super::{KNOWN, MediaAddress, MediaAnswer, OPEN};
 
 const PICTURES: &[MediaType] = &[MediaType::Image, MediaType::Stockfoto];
 const TEXTS: &[MediaType] = &[MediaType::Text, MediaType::Feature];
@@ -17,7 +17,7 @@ const ANY: MediaAddress = MediaAddress {
     description: "",
     media_types: &[],
     query: &[],
-    credentials: Credentials::Optional,
+    access: OPEN,
     answer: MediaAnswer::Page,
 };
 /// A rendition of a photograph.
@@ -69,7 +69,7 @@ pub(super) const ADDRESSES: [MediaAddress; 25] = [
         path: "/pricelist",
         summary: "Licences for an item",
         description: "The licences that the caller can approve or report an order with.",
-        credentials: Credentials::Required,
+        access: KNOWN,
         answer: MediaAnswer::Licenses,
         ..ANY
     },

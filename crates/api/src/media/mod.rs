@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use strum::VariantNames;
 
+use crate::access::Access;
 use crate::answer::describe_json;
+use crate::document::{refuse, refuse_callers};
 use crate::endpoint::Section;
 use crate::orders::License;
 use addresses::ADDRESSES;
@@ -40,15 +42,14 @@ struct MediaAddress {
     media_types: &'static [MediaType],
     /// The names of the query parameters in [`query_parameter`].
     query: &'static [&'static str],
-    credentials: Credentials,
+    access: Access,
     answer: MediaAnswer,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Credentials {
-    Optional,
-    Required,
-}
+/// The access to media that need credentials.
+const KNOWN: Access = Access { ak: true, ..Access::ROLES };
+/// The access to media that callers without credentials may see too.
+const OPEN: Access = KNOWN.or_anonymous();
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MediaAnswer {
@@ -75,16 +76,7 @@ enum MediaAnswer {
 impl MediaAnswer {
     /// Returns whether a client can ask for ranges of the answer.
     fn has_ranges(self) -> bool {
-        match self {
-            Self::Picture | Self::Format | Self::Sized | Self::File(_) => true,
-            Self::Page
-            | Self::Json(_)
-            | Self::Renditions
-            | Self::PhotoMetadata
-            | Self::Ninjs
-            | Self::Licenses
-            | Self::Text(_) => false,
-        }
+        !files(self).is_empty()
     }
 
     fn is_cacheable(self) -> bool {
@@ -204,22 +196,12 @@ pub(crate) fn describe(generator: &mut SchemaGenerator, paths: &mut Map<String, 
 }
 
 fn operation(address: &MediaAddress, generator: &mut SchemaGenerator) -> Value {
-    let mut security = vec![
-        json!({ "oauth2": ["roles"] }),
-        json!({ "bearer": [] }),
-        json!({ "apiKey": [] }),
-        json!({ "ak": [] }),
-    ];
-    match address.credentials {
-        Credentials::Optional => security.insert(0, json!({})),
-        Credentials::Required => {}
-    }
     json!({
         "tags": [SECTION.name],
         "summary": address.summary,
         "description": address.description,
         "operationId": address.id,
-        "security": security,
+        "security": address.access.to_security(),
         "parameters": parameters(address),
         "responses": responses(address.answer, generator),
     })
@@ -332,18 +314,8 @@ fn query_parameter(name: &str) -> Value {
 
 fn responses(answer: MediaAnswer, generator: &mut SchemaGenerator) -> Value {
     let mut found = Map::new();
-    for (status, name) in [
-        ("400", "Invalid"),
-        ("401", "Unauthorized"),
-        ("403", "Forbidden"),
-        ("404", "NotFound"),
-        ("503", "Overloaded"),
-    ] {
-        found.insert(
-            status.to_owned(),
-            json!({ "$ref": format!("#/components/responses/{name}") }),
-        );
-    }
+    refuse_callers(&mut found);
+    refuse(&mut found, "404", "NotFound");
     if answer.is_cacheable() {
         found.insert("304".to_owned(), response("Not modified.", &CACHEABLE, &[]));
         found.insert("412".to_owned(), response("The precondition failed.", &CACHEABLE, &[]));

@@ -23,7 +23,7 @@ use crate::http::credentials;
 use crate::http::protocol::deprecation::mark_deprecated;
 use crate::http::protocol::request::ValidationErrors;
 use crate::runtime::clock;
-use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::error::Result;
 use crate::storage::search::SearchCriteria;
 use model::account::Product;
 use model::item::DocumentLayout;
@@ -104,11 +104,7 @@ async fn require_api_key_caller(
     uri: &Uri,
     now: Timestamp,
 ) -> Result<Arc<Principal>> {
-    let key = credentials::query_value(uri, "ak").ok_or_else(unauthorized)?;
+    let key = credentials::query_value(uri, "ak").ok_or_else(credentials::unauthorized)?;
     let found = app.shared.access.auth.find(PresentedCredentials::ApiKey(&key), now).await?;
-    found.ok_or_else(unauthorized)
-}
-
-fn unauthorized() -> Error {
-    Error::new(ErrorKind::Unauthenticated, "Unauthorized")
+    found.ok_or_else(credentials::unauthorized)
 }

@@ -177,7 +177,7 @@ async fn authenticate(
     {
         return Ok(None);
     }
-    Err(Error::new(ErrorKind::Unauthenticated, "Unauthorized"))
+    Err(credentials::unauthorized())
 }
 
 async fn find_caller(

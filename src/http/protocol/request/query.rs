@@ -83,29 +83,6 @@ impl QueryParameters {
         first.map(|(_, value)| decoded_text(name, value)).transpose()
     }
 
-    /// Returns the parameter `name`, which must be present and not empty.
-    pub fn required<'a>(&'a self, name: &str) -> Result<&'a str> {
-        self.text(name)?.ok_or_else(|| missing_parameter(name))
-    }
-
-    /// Parses the parameter `name` with `find`; `rule` (`format` or `pattern`) and `expected` describe the error
-    /// if `find` returns `None`.
-    pub fn parsed<T>(
-        &self,
-        name: &str,
-        rule: &str,
-        expected: &str,
-        find: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<Option<T>> {
-        let Some(text) = self.text(name)? else { return Ok(None) };
-        let Some(found) = find(text) else {
-            let message =
-                format!("{name} is `{}`, expected {expected}", shorten(text, ECHO_CHARS_MAX));
-            return Err(Error::invalid("query", name, rule, message));
-        };
-        Ok(Some(found))
-    }
-
     /// Reads the parameter `name` as the word of a variant of `T`.
     pub fn variant<T: FromStr + VariantNames>(&self, name: &str) -> Result<Option<T>> {
         self.text(name)?.map(|text| parse_variant(name, text)).transpose()
@@ -200,18 +177,13 @@ fn decoded_text<'a>(name: &str, value: &'a DecodedValue) -> Result<&'a str> {
     }
 }
 
-fn missing_parameter(name: &str) -> Error {
-    Error::invalid("query", name, "required", format!("{name} is missing"))
-}
-
 fn parse_variant<T: FromStr + VariantNames>(name: &str, text: &str) -> Result<T> {
-    text.parse().map_err(|_| unknown_word("query", name, text, T::VARIANTS))
-}
-
-fn unknown_word(location: &'static str, name: &str, text: &str, words: &[&str]) -> Error {
-    let found = shorten(text, ECHO_CHARS_MAX);
-    let words = words.join(", ");
-    Error::invalid(location, name, "enum", format!("{name} is `{found}`, expected one of {words}"))
+    text.parse().map_err(|_| {
+        let found = shorten(text, ECHO_CHARS_MAX);
+        let words = T::VARIANTS.join(", ");
+        let message = format!("{name} is `{found}`, expected one of {words}");
+        Error::invalid("query", name, "enum", message)
+    })
 }
 
 fn parse_integer(name: &str, text: &str) -> Result<i64> {
