@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use axum::http::StatusCode;
-use minijinja::{context, value::Serde};
+use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 
 use super::shown_cost::ShownCost;
@@ -12,6 +12,7 @@ use super::{MemberForm, PageResult, QuotedSelection};
 use crate::access::orders::PurchaseQuote;
 use crate::http::site::api_client::ApiRefusal;
 use crate::http::site::credit::credit_line;
+use crate::http::site::download_panel::agreement_choice;
 use crate::http::site::item;
 use crate::http::site::item_summary::ItemSummary;
 use crate::http::site::originals::DraggedFile;
@@ -150,16 +151,6 @@ struct AgreementShare {
     after: Option<u32>,
 }
 
-/// An agreement that the visitor can choose.
-#[derive(Serialize)]
-struct AgreementChoice {
-    id: i64,
-    name: String,
-    type_text: &'static str,
-    remaining: Option<u32>,
-    total: Option<u32>,
-}
-
 /// Renders the review page with the cost of the selection.
 pub(super) async fn page(
     posted: &MemberForm,
@@ -188,7 +179,7 @@ pub(super) async fn page(
         rows => Serde(&rows),
         shares => Serde(shares(&quoted.quotes, quoted.principal.agreements())),
         shown => ShownCost::print(&quoted.quotes),
-        agreements => Serde(choices(quoted.principal.agreements())),
+        agreements => choices(quoted.principal.agreements()),
         agr => form.agr.map(|agr| agr.0),
         channel => form.channel.clone(),
         channels => Serde(item::sending_channels(posted).await),
@@ -402,17 +393,10 @@ fn shares_of<'a>(
 }
 
 /// Lists the agreements in force, from which the visitor chooses the one that pays.
-fn choices(agreements: &[Agreement]) -> Vec<AgreementChoice> {
+fn choices(agreements: &[Agreement]) -> PageValue {
     let now = clock::now();
     let in_force = agreements.iter().filter(|agreement| agreement.is_in_force(now));
-    let choices = in_force.map(|agreement| AgreementChoice {
-        id: agreement.id.0,
-        name: label(agreement, agreements),
-        type_text: agreement.kind.as_str(),
-        remaining: agreement.prepaids.map(|prepaids| prepaids.remaining),
-        total: agreement.prepaids.map(|prepaids| prepaids.total),
-    });
-    choices.collect()
+    in_force.map(|one| agreement_choice(one, &label(one, agreements), None)).collect()
 }
 
 #[cfg(test)]
