@@ -105,7 +105,8 @@ pub(super) async fn show_with_refusal(
     let user = explain_forbidden(site, site.ask(&LoadOrganizationUser { id }).await)?;
     let fields = UserForm {
         action: &format!("/account/users/{id}"),
-        values: fields(&user),
+        // The form's fields have the names of the API's properties.
+        values: context! { ..Serde(user.base), ..Serde(user.phone_number), ..Serde(user.access) },
         access: access(site, id).await?,
     };
     page(site, fields, refusal)
@@ -188,23 +189,6 @@ fn page(site: &SiteRequest, fields: UserForm<'_>, refusal: Option<&ApiRefusal>) 
         mistakes => form_errors(refusal),
     };
     site.page_with(status_of(refusal), "account/user.html", context)
-}
-
-/// Returns the field values of an existing user.
-fn fields(user: &User) -> PageValue {
-    let User { base, phone_number, access, .. } = user;
-    context! {
-        userName => base.user_name.as_str(),
-        active => base.active,
-        emailAddress => base.email_address.as_deref().unwrap_or_default(),
-        firstName => base.first_name.as_deref().unwrap_or_default(),
-        lastName => base.last_name.as_deref().unwrap_or_default(),
-        department => base.department.as_deref().unwrap_or_default(),
-        direct => phone_number.direct.as_deref().unwrap_or_default(),
-        mobile => phone_number.mobile.as_deref().unwrap_or_default(),
-        admin => access.admin,
-        mediebank => access.mediebank,
-    }
 }
 
 /// Builds a new user from a form.
