@@ -127,6 +127,11 @@ fn not_found(message: &str) -> PageError {
     Error::new(ErrorKind::NotFound, message).into()
 }
 
+/// Parses an id in an address or a form.
+fn parse_id(id: &str) -> Result<i64, ApiRefusal> {
+    id.parse().map_err(|_| ApiRefusal::invalid("type", "id", "is not an integer"))
+}
+
 /// Returns the status of a page: the refusal's if its form was refused, else 200.
 fn status_of(refusal: Option<&ApiRefusal>) -> StatusCode {
     refusal.map_or(StatusCode::OK, |refusal| refusal.status)
