@@ -36,17 +36,9 @@ pub(super) struct ReviewOutcome {
     is_changed: bool,
     /// The error message if the form failed as a whole.
     message: Option<String>,
-    failures: Vec<ItemFailure>,
+    /// The items for which the form failed.
+    failures: Vec<PageValue>,
     status: Option<StatusCode>,
-}
-
-/// An item for which a form failed.
-#[derive(Serialize)]
-struct ItemFailure {
-    key: String,
-    messages: Vec<String>,
-    /// True if no order was placed because the item can be downloaded already.
-    is_delivered: bool,
 }
 
 impl ReviewOutcome {
@@ -54,11 +46,6 @@ impl ReviewOutcome {
     pub(super) fn changed() -> Self {
         let status = Some(StatusCode::CONFLICT);
         Self { is_changed: true, status, ..Self::default() }
-    }
-
-    /// Returns the outcome of a form without items.
-    pub(super) fn nothing_selected() -> Self {
-        Self::refused(StatusCode::BAD_REQUEST, NOTHING_SELECTED)
     }
 
     /// Returns the outcome of a form that failed as a whole.
@@ -70,18 +57,17 @@ impl ReviewOutcome {
     pub(super) fn add_failure(&mut self, key: &ItemKey, refusal: &ApiRefusal) {
         // The page lists all failures. Its HTTP status is the status of the first one.
         self.status.get_or_insert(refusal.status);
-        let messages = refusal.sentences();
-        self.failures.push(ItemFailure { key: key.to_string(), messages, is_delivered: false });
+        self.fail(key, refusal.sentences(), false);
     }
 
     /// Adds an item for which no order was placed, because it can be downloaded already.
     pub(super) fn add_delivered(&mut self, key: &ItemKey) {
         self.status.get_or_insert(StatusCode::CONFLICT);
-        self.failures.push(ItemFailure {
-            key: key.to_string(),
-            messages: Vec::new(),
-            is_delivered: true,
-        });
+        self.fail(key, Vec::new(), true);
+    }
+
+    fn fail(&mut self, key: &ItemKey, messages: Vec<String>, is_delivered: bool) {
+        self.failures.push(context! { key => key.to_string(), messages, is_delivered });
     }
 
     pub(super) fn is_success(&self) -> bool {
@@ -189,7 +175,7 @@ pub(super) async fn page(
         is_changed => outcome.is_changed,
         done_items => outcome.done,
         message,
-        failures => Serde(outcome.failures),
+        failures => outcome.failures,
     };
     let status = outcome.status.unwrap_or(StatusCode::OK);
     posted.page_with(status, "selection.html", context)
