@@ -87,7 +87,7 @@ use crate::runtime::limits::{FORM_BYTES_MAX, PAGES_MAX};
 use density::WallDensity;
 use language::PageLanguage;
 
-/// How long an error page waits for the name of the logged-in user.
+/// The time for which an error page waits for the name of the logged-in user.
 const ERROR_PAGE_VISITOR: std::time::Duration = std::time::Duration::from_secs(1);
 /// Age of a login in seconds from which pages that create keys, users or channels ask for the password
 /// again.
