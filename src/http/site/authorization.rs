@@ -39,7 +39,7 @@ pub(crate) async fn authorize(State(app): State<AppState>, request: Request) -> 
             authorization_response(&app, &uri, &headers).await
         }
     };
-    outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
+    pages::page_or_error(&app, outcome)
 }
 
 /// Redirects a `POST` to `GET`, because browsers do not send cookies with the form of a different site.
@@ -182,8 +182,7 @@ fn without_prompt(encoded: &str, done: &[&str]) -> String {
 
 /// `POST /o/consent`: accepts the visitor's decision on the consent page.
 pub(crate) async fn submit_consent(State(app): State<AppState>, request: Request) -> Response {
-    let outcome = consent_response(&app, request).await;
-    outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
+    pages::page_or_error(&app, consent_response(&app, request).await)
 }
 
 async fn consent_response(app: &AppState, request: Request) -> Result<Response> {

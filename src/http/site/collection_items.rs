@@ -46,31 +46,22 @@ struct AddItemsForm {
 }
 
 impl AddItemsForm {
-    fn from_form(form: &FormFields) -> Self {
+    /// Builds the form from the items' URIs, and from the fields `collection`, `name` and `return_to`.
+    fn new<'a>(uris: impl Iterator<Item = &'a str>, fields: [Option<&str>; 3]) -> Self {
+        let [collection, name, return_to] = fields;
         // An address on a different host would turn this form into an open redirect.
-        let return_to = form.find("return_to").filter(|path| login::is_local_page(path));
-        Self {
-            uris: form.all("uri").map(str::to_owned).collect(),
-            collection: form.find("collection").map(str::to_owned),
-            name: form.find("name").map(str::to_owned),
-            return_to: return_to.map(str::to_owned),
-        }
+        let return_to = return_to.filter(|path| login::is_local_page(path));
+        let [collection, name, return_to] =
+            [collection, name, return_to].map(|field| field.map(str::to_owned));
+        Self { uris: uris.map(str::to_owned).collect(), collection, name, return_to }
     }
 }
 
 /// `GET /collections/add?uri=…&return_to=…`: asks for the target collection.
 async fn choose(member: MemberRequest) -> PageResult {
-    let uri = member.query.text("uri")?;
-    let collection = member.query.text("collection")?;
-    let name = member.query.text("name")?;
-    // The address is checked as in [`AddItemsForm::from_form`].
-    let return_to = member.query.text("return_to")?.filter(|path| login::is_local_page(path));
-    let request = AddItemsForm {
-        uris: uri.map(str::to_owned).into_iter().collect(),
-        collection: collection.map(str::to_owned),
-        name: name.map(str::to_owned),
-        return_to: return_to.map(str::to_owned),
-    };
+    let query = &member.query;
+    let fields = [query.text("collection")?, query.text("name")?, query.text("return_to")?];
+    let request = AddItemsForm::new(query.text("uri")?.into_iter(), fields);
     show_choices(&member, &request, None).await
 }
 
@@ -98,7 +89,8 @@ async fn show_choices(
 /// `POST /collections/add`: adds items to an existing or a new collection, and redirects back. With `step=choose`
 /// it asks for the collection instead.
 async fn add(posted: MemberForm) -> PageResult {
-    let mut request = AddItemsForm::from_form(&posted.form);
+    let fields = ["collection", "name", "return_to"].map(|name| posted.form.find(name));
+    let mut request = AddItemsForm::new(posted.form.all("uri"), fields);
     if posted.form.find("step") == Some("choose") {
         return show_choices(&posted, &request, None).await;
     }

@@ -1,6 +1,7 @@
 //! The part of an item's page that offers its Hires: login, agreements, the consequences of a download, and
 //! earlier downloads of the visitor's organization.
 
+use minijinja::{Value as PageValue, context};
 use serde::Serialize;
 
 use super::SiteRequest;
@@ -13,36 +14,12 @@ use crate::http::site::template_environment;
 use crate::media::CatalogEntry;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
+use model::account::Agreement;
 use model::item::AssetGroup;
 use model::{ItemKey, RenditionUsage};
 
 /// Orders of an item by the visitor's organization on its page, the latest.
 const SITE_ITEM_ORDERS: usize = 6;
-
-/// An agreement that the visitor can choose.
-#[derive(Serialize)]
-struct DownloadAgreement {
-    id: i64,
-    name: String,
-    type_text: &'static str,
-    /// The remaining downloads of a prepaid agreement, followed by their total number.
-    remaining: Option<u32>,
-    total: Option<u32>,
-    /// The time until which downloads are free, if the item was bought under the agreement.
-    until: Option<String>,
-}
-
-/// An order of the item by the visitor's organization.
-#[derive(Serialize)]
-struct EarlierOrder {
-    date: String,
-    /// True if the order waits for approval.
-    is_waiting: bool,
-    /// True if the visitor placed the order.
-    is_own: bool,
-    /// The page of the order, if the visitor may see it.
-    url: Option<String>,
-}
 
 /// The content of the download panel of an item.
 #[derive(Default, Serialize)]
@@ -50,7 +27,7 @@ pub(super) struct DownloadPanel {
     size_text: Option<String>,
     /// Target of the download form; `None` if there is nothing to download.
     pub(super) action: Option<String>,
-    agreements: Vec<DownloadAgreement>,
+    agreements: Vec<PageValue>,
     until: Option<String>,
     order_note: Option<&'static str>,
     /// True if an order for the item waits for approval.
@@ -62,7 +39,7 @@ pub(super) struct DownloadPanel {
     /// The id of the agreement under which the item was bought. Further downloads under it are free.
     pub(super) bought: Option<i64>,
     /// Earlier orders of the item by the visitor's organization, the latest first.
-    orders: Vec<EarlierOrder>,
+    orders: Vec<PageValue>,
     error: Option<String>,
 }
 
@@ -99,7 +76,7 @@ impl DownloadPanel {
         let offers = orders.offers(&principal, facts, clock::now()).await?;
         let earlier = orders.of_item(&principal, &entry.key, SITE_ITEM_ORDERS).await?;
         let panel = anonymous.with(&offers, entry);
-        Ok(Self { orders: earlier.into_iter().map(EarlierOrder::new).collect(), ..panel })
+        Ok(Self { orders: earlier.into_iter().map(earlier_order).collect(), ..panel })
     }
 
     /// Adds the offers that allow a download at once, or the offers that need an order if no offer does.
@@ -128,20 +105,26 @@ impl DownloadPanel {
         // The page says that further downloads under this agreement are free of charge.
         self.bought = bought.map(|offer| offer.agreement.id.0);
         let several = shown.len() > 1;
-        self.agreements = shown.into_iter().map(|offer| row(offer, several)).collect();
+        // With several agreements, each row shows its own expiry.
+        let row = |offer: &AgreementOffer| {
+            let agreement = &offer.agreement;
+            let name = agreement.name.clone().unwrap_or_else(|| agreement.id.to_string());
+            agreement_choice(agreement, &name, bought_until(offer).filter(|_| several))
+        };
+        self.agreements = shown.into_iter().map(row).collect();
         self.action = Some(format!("/item/{}/download", entry.key));
         self
     }
 }
 
-impl EarlierOrder {
-    fn new(order: ItemOrder) -> Self {
-        Self {
-            date: order.created.to_string(),
-            is_waiting: order.is_waiting,
-            is_own: order.is_own,
-            url: order.visible.map(|id| format!("/account/orders/{id}")),
-        }
+/// Describes an order of the item by the visitor's organization. It has the page of the order if the visitor may
+/// see it.
+fn earlier_order(order: ItemOrder) -> PageValue {
+    context! {
+        date => order.created.to_string(),
+        is_waiting => order.is_waiting,
+        is_own => order.is_own,
+        url => order.visible.map(|id| format!("/account/orders/{id}")),
     }
 }
 
@@ -168,15 +151,19 @@ fn bought_until(offer: &AgreementOffer) -> Option<String> {
     Some(until.to_string())
 }
 
-/// Builds the row of an agreement. With `several` agreements, each row shows its own expiry.
-fn row(offer: &AgreementOffer, several: bool) -> DownloadAgreement {
-    let agreement = &offer.agreement;
-    DownloadAgreement {
-        id: agreement.id.0,
-        name: agreement.name.clone().unwrap_or_else(|| agreement.id.to_string()),
-        type_text: agreement.kind.as_str(),
-        remaining: agreement.prepaids.map(|prepaids| prepaids.remaining),
-        total: agreement.prepaids.map(|prepaids| prepaids.total),
-        until: bought_until(offer).filter(|_| several),
+/// Describes an agreement that the visitor can choose, with the downloads of a prepaid one. `until` is the time
+/// until which downloads are free, if the item was bought under the agreement.
+pub(super) fn agreement_choice(
+    agreement: &Agreement,
+    name: &str,
+    until: Option<String>,
+) -> PageValue {
+    context! {
+        id => agreement.id.0,
+        name,
+        type_text => agreement.kind.as_str(),
+        remaining => agreement.prepaids.map(|prepaids| prepaids.remaining),
+        total => agreement.prepaids.map(|prepaids| prepaids.total),
+        until,
     }
 }

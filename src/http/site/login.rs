@@ -125,8 +125,7 @@ pub(crate) fn reauthentication_page(
 
 /// `GET /o/login`: shows the login page.
 pub(crate) async fn show(State(app): State<AppState>, uri: Uri, headers: HeaderMap) -> Response {
-    let page = show_page(&app, &uri, &headers).await;
-    page.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
+    pages::page_or_error(&app, show_page(&app, &uri, &headers).await)
 }
 
 async fn show_page(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result<Response> {
@@ -153,8 +152,7 @@ async fn client_name(app: &AppState, return_to: &str) -> Option<String> {
 
 /// `POST /o/login`: logs in with user name and password.
 pub(crate) async fn submit(State(app): State<AppState>, request: Request) -> Response {
-    let outcome = log_in(&app, request).await;
-    outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
+    pages::page_or_error(&app, log_in(&app, request).await)
 }
 
 async fn log_in(app: &AppState, request: Request) -> Result<Response> {
@@ -318,8 +316,7 @@ async fn after_login(
 
 /// `POST /o/logout`: ends the session.
 pub(crate) async fn submit_logout(State(app): State<AppState>, request: Request) -> Response {
-    let outcome = log_out(&app, request).await;
-    outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
+    pages::page_or_error(&app, log_out(&app, request).await)
 }
 
 async fn log_out(app: &AppState, request: Request) -> Result<Response> {

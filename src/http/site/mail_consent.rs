@@ -14,7 +14,7 @@ use crate::http::form::FormFields;
 use crate::http::form::form_body;
 use crate::http::site::pages::head;
 use crate::http::site::pages::page_for;
-use crate::http::site::pages::plain_error_page;
+use crate::http::site::pages::page_or_error;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 
@@ -26,8 +26,7 @@ pub(crate) fn routes() -> Router<AppState> {
 /// Shows the choice. A `GET` stores nothing, because programs that open the links of a mail must not answer for
 /// its reader.
 async fn show(State(app): State<AppState>, Path(token): Path<String>) -> Response {
-    let page = page(&app, &token, None).await;
-    page.unwrap_or_else(|error| plain_error_page(&app, &error))
+    page_or_error(&app, page(&app, &token, None).await)
 }
 
 async fn answer(
@@ -35,8 +34,7 @@ async fn answer(
     Path(token): Path<String>,
     request: Request,
 ) -> Response {
-    let page = record_answer(&app, &token, request).await;
-    page.unwrap_or_else(|error| plain_error_page(&app, &error))
+    page_or_error(&app, record_answer(&app, &token, request).await)
 }
 
 async fn record_answer(app: &AppState, token: &str, request: Request) -> Result<Response> {

@@ -87,7 +87,7 @@ use crate::runtime::limits::{FORM_BYTES_MAX, PAGES_MAX};
 use density::WallDensity;
 use language::PageLanguage;
 
-/// How long an error page waits for the name of the logged-in user.
+/// The time for which an error page waits for the name of the logged-in user.
 const ERROR_PAGE_VISITOR: std::time::Duration = std::time::Duration::from_secs(1);
 /// Age of a login in seconds from which pages that create keys, users or channels ask for the password
 /// again.
@@ -125,6 +125,11 @@ impl From<Response> for PageError {
 /// Returns the error of a page whose subject does not exist.
 fn not_found(message: &str) -> PageError {
     Error::new(ErrorKind::NotFound, message).into()
+}
+
+/// Parses an id in an address or a form.
+fn parse_id(id: &str) -> Result<i64, ApiRefusal> {
+    id.parse().map_err(|_| ApiRefusal::invalid("type", "id", "is not an integer"))
 }
 
 /// Returns the status of a page: the refusal's if its form was refused, else 200.

@@ -7,7 +7,7 @@ use axum::{
     extract::Path,
     routing::{get, post},
 };
-use minijinja::{context, value::Serde};
+use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 
 use super::api_client::{ApiRefusal, encode_segment};
@@ -108,20 +108,6 @@ impl SubscriberProfile {
     }
 }
 
-/// A notification in the list.
-#[derive(Serialize)]
-struct NotificationRow {
-    id: String,
-    fields: NotificationForm,
-    /// The included product codes, followed by the excluded ones, for the sentence that describes the query.
-    wanted: Vec<String>,
-    unwanted: Vec<String>,
-    agreements: Vec<String>,
-    /// Label of the schedule, if it is predefined.
-    schedule: Option<&'static str>,
-    dry: DryRun,
-}
-
 /// `GET /notifications`: lists the notifications, each with the result of a dry run over the last seven days.
 async fn list(member: MemberRequest) -> PageResult {
     let page = member.page_number()?;
@@ -135,7 +121,7 @@ async fn list(member: MemberRequest) -> PageResult {
     }
     let has_more = page * SITE_NOTIFICATIONS_PER_PAGE < saved.len();
     let context = context! {
-        rows => Serde(rows),
+        rows,
         newer_url => (page > 1).then(|| page_url(page - 1)),
         older_url => has_more.then(|| page_url(page + 1)),
     };
@@ -146,25 +132,27 @@ fn page_url(page: usize) -> String {
     format!("/notifications?page={page}")
 }
 
+/// Describes a notification in the list, with the result of its dry run.
 async fn row(
     member: &MemberRequest,
     profile: &SubscriberProfile,
     saved: &Notification,
-) -> Result<NotificationRow, ApiRefusal> {
+) -> Result<PageValue, ApiRefusal> {
     // The list shows only the stored e-mail address, not the form's default.
     let fields = NotificationForm::of_saved(saved, "");
     let outcome = member.call(&fields.dry_run(SITE_DRY_RUN_ITEMS_LISTED, &tomorrow(member))).await;
     let (dry, _) = DryRun::from_outcome(&fields, outcome)?;
     let (wanted, unwanted) = fields.products();
     let offered = SCHEDULES.iter().find(|(cron, _)| *cron == fields.when);
-    Ok(NotificationRow {
-        id: saved.id.to_string(),
-        agreements: profile.names(&fields.agr),
-        schedule: offered.map(|(_, words)| *words),
+    Ok(context! {
+        id => saved.id.to_string(),
+        agreements => profile.names(&fields.agr),
+        // The label of a predefined schedule.
+        schedule => offered.map(|(_, words)| *words),
         wanted,
         unwanted,
-        fields,
-        dry,
+        fields => Serde(fields),
+        dry => Serde(dry),
     })
 }
 

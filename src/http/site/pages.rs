@@ -70,9 +70,9 @@ pub(crate) fn served_item<'a>(
     }
 }
 
-/// Renders the error page for an anonymous visitor.
-pub(crate) fn plain_error_page(app: &AppState, error: &Error) -> Response {
-    error_page(app, error, head(app, None, "/"))
+/// Returns the page, or the error page for an anonymous visitor.
+pub(crate) fn page_or_error(app: &AppState, page: Result<Response>) -> Response {
+    page.unwrap_or_else(|error| error_page(app, &error, head(app, None, "/")))
 }
 
 /// Renders the error page. `head` is the result of [`head`] for the visitor.

@@ -19,7 +19,7 @@ use crate::http::form::see_other;
 use crate::http::session;
 use crate::http::session::SiteCookie;
 use crate::http::site::pages;
-use crate::http::site::pages::FormTargets;
+use crate::http::site::pages::{FormTargets, page_or_error};
 use crate::runtime::clock;
 use crate::runtime::error::Result;
 use model::account::PasswordLinkKind;
@@ -86,10 +86,6 @@ impl AnonymousForm {
         let has_valid_token = session::is_form_token(cookie.as_deref(), form.find("csrf"));
         Ok(Self { headers, form, address, has_valid_token })
     }
-}
-
-fn page_or_error(app: &AppState, page: Result<Response>) -> Response {
-    page.unwrap_or_else(|error| pages::plain_error_page(app, &error))
 }
 
 /// `GET /o/password`: asks for a user name or an e-mail address.

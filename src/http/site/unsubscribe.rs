@@ -12,7 +12,7 @@ use crate::distribution::notifications::LinkedSubscription;
 use crate::http::AppState;
 use crate::http::site::pages::head;
 use crate::http::site::pages::page_for;
-use crate::http::site::pages::plain_error_page;
+use crate::http::site::pages::page_or_error;
 use crate::runtime::error::{Error, ErrorKind, Result};
 
 /// The routes of the unsubscribe page.
@@ -22,8 +22,7 @@ pub(crate) fn routes() -> Router<AppState> {
 
 /// Asks for confirmation, because programs that open the links of a mail must not end a notification.
 async fn show_confirmation(State(app): State<AppState>, Path(token): Path<String>) -> Response {
-    let page = confirmation_page(&app, &token).await;
-    page.unwrap_or_else(|error| plain_error_page(&app, &error))
+    page_or_error(&app, confirmation_page(&app, &token).await)
 }
 
 async fn confirmation_page(app: &AppState, token: &str) -> Result<Response> {
@@ -37,8 +36,7 @@ async fn confirmation_page(app: &AppState, token: &str) -> Result<Response> {
 /// Ends the notification. Mail programs and the page's button post the field of RFC 8058, but the field is not
 /// required.
 async fn unsubscribe(State(app): State<AppState>, Path(token): Path<String>) -> Response {
-    let page = unsubscribe_page(&app, &token).await;
-    page.unwrap_or_else(|error| plain_error_page(&app, &error))
+    page_or_error(&app, unsubscribe_page(&app, &token).await)
 }
 
 async fn unsubscribe_page(app: &AppState, token: &str) -> Result<Response> {

@@ -1,8 +1,7 @@
 //! `/account/channels`: lists, edits and tests the visitor's delivery channels.
 
 use axum::http::StatusCode;
-use minijinja::{context, value::Serde};
-use serde::Serialize;
+use minijinja::{Value as PageValue, context, value::Serde};
 
 use super::channel_form::{ChannelForm, OFFERED_METHODS};
 use super::{
@@ -10,33 +9,19 @@ use super::{
     SiteRequest, form_errors, form_refusal, not_found, status_of,
 };
 use crate::http::form::see_other;
-use api::deliveries::{
-    Channel, ChannelTest, ListChannels, RemoveChannel, TestChannel, UpdateChannel,
-};
+use api::deliveries::{Channel, ListChannels, RemoveChannel, TestChannel, UpdateChannel};
 use model::account::ChannelMethod;
-
-/// The result of a channel test, with the name of the channel.
-#[derive(Serialize)]
-struct TestedChannel {
-    name: String,
-    #[serde(flatten)]
-    result: ChannelTest,
-}
 
 pub(super) async fn list(member: MemberRequest) -> PageResult {
     page(&member, StatusCode::OK, None).await
 }
 
-/// Shows the list, and the result of a channel test.
-async fn page(
-    site: &SiteRequest,
-    status: StatusCode,
-    tested: Option<TestedChannel>,
-) -> PageResult {
+/// Shows the list, and the result of a channel test with the name of the channel.
+async fn page(site: &SiteRequest, status: StatusCode, tested: Option<PageValue>) -> PageResult {
     let context = context! {
         channels => Serde(site.ask(&ListChannels {}).await?),
         methods => OFFERED_METHODS.map(ChannelMethod::as_str).to_vec(),
-        tested => Serde(tested),
+        tested,
     };
     site.page_with(status, "account/channels.html", context)
 }
@@ -136,11 +121,14 @@ pub(super) async fn redirect_to_list(_member: MemberRequest) -> PageResult {
 pub(super) async fn test(posted: MemberForm) -> PageResult {
     let name = posted.form.text("name");
     match posted.ask(&TestChannel { name: name.clone() }).await {
-        Ok(result) => page(&posted, StatusCode::OK, Some(TestedChannel { name, result })).await,
+        Ok(result) => {
+            page(&posted, StatusCode::OK, Some(context! { name, ..Serde(result) })).await
+        }
         // After a rate-limited test the visitor only needs to wait, so the list is shown instead of an error page.
         Err(refusal) if refusal.is_mistake() || refusal.status.as_u16() == 503 => {
-            let result = ChannelTest { ok: false, message: refusal.sentences().join(" ") };
-            page(&posted, refusal.status, Some(TestedChannel { name, result })).await
+            let message = refusal.sentences().join(" ");
+            let tested = context! { name, ok => false, message };
+            page(&posted, refusal.status, Some(tested)).await
         }
         Err(refusal) => Err(refusal.into()),
     }

@@ -5,7 +5,7 @@ use minijinja::{context, value::Serde};
 
 use super::{
     ApiRefusal, FormFields, FreshMemberForm, MemberForm, MemberRequest, PageResult, SiteRequest,
-    form_errors, form_refusal, not_found, status_of,
+    form_errors, form_refusal, not_found, parse_id, status_of,
 };
 use crate::http::form::see_other;
 use api::user::{CreateKey, KeyCreate, ListKeys, RevokeKey};
@@ -54,8 +54,6 @@ pub(super) async fn confirm(Path(id): Path<String>, member: MemberRequest) -> Pa
 }
 
 pub(super) async fn revoke(Path(id): Path<String>, posted: MemberForm) -> PageResult {
-    let id = id.parse::<i64>();
-    let id = id.map_err(|_| ApiRefusal::invalid("type", "id", "is not an integer"))?;
-    posted.ask(&RevokeKey { id }).await?;
+    posted.ask(&RevokeKey { id: parse_id(&id)? }).await?;
     Ok(see_other("/account/keys?done=revoked"))
 }

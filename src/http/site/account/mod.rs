@@ -24,7 +24,8 @@ pub(super) use channel_form::setting_label;
 
 use super::{
     ApiCall, ApiRefusal, AppState, FormFields, FreshMember, FreshMemberForm, MemberForm,
-    MemberRequest, PageError, PageResult, SiteRequest, form_refusal, not_found, status_of,
+    MemberRequest, PageError, PageResult, SiteRequest, form_refusal, not_found, parse_id,
+    status_of,
 };
 use crate::runtime::error::Result;
 

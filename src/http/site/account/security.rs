@@ -5,7 +5,6 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
 };
 use minijinja::{context, value::Serde};
-use serde::Serialize;
 
 use super::{MemberForm, MemberRequest, PageResult, SiteRequest};
 use crate::access::users::{PasswordChange, PasswordOutcome};
@@ -16,18 +15,8 @@ use crate::http::site::passwords::PASSWORDS_DIFFER;
 use crate::http::site::passwords::client_address;
 use crate::runtime::clock;
 use crate::storage::database::session_name;
-use api::user::{
-    EndSession, ListApplications, ListKeys, ListSessions, RevokeApplication, Session,
-};
+use api::user::{EndSession, ListApplications, ListKeys, ListSessions, RevokeApplication};
 use model::ContentHash;
-
-/// A session of the list. The page does not offer to end the current one.
-#[derive(Serialize)]
-struct SessionRow {
-    #[serde(flatten)]
-    session: Session,
-    current: bool,
-}
 
 pub(super) async fn show(member: MemberRequest) -> PageResult {
     page(&member, StatusCode::OK, None).await
@@ -40,13 +29,15 @@ async fn page(member: &MemberRequest, status: StatusCode, error: Option<&str>) -
     // value.
     let own = session_name(&ContentHash::new(member.visitor.cookie().as_bytes()));
     let sessions = site.ask(&ListSessions {}).await?.into_iter();
-    let sessions = sessions.map(|session| SessionRow { current: session.id == own, session });
+    // The page does not offer to end the current session.
+    let sessions =
+        sessions.map(|session| context! { current => session.id == own, ..Serde(session) });
     let sessions: Vec<_> = sessions.collect();
     let applications = site.ask(&ListApplications {}).await?;
     let keys = site.ask(&ListKeys {}).await?;
     let context = context! {
         others => sessions.len() > 1,
-        sessions => Serde(sessions),
+        sessions,
         applications => Serde(applications),
         keys => Serde(keys),
         error,

@@ -2,7 +2,7 @@
 
 use axum::extract::Path;
 
-use super::{ApiRefusal, FreshMemberForm, PageResult, form_refusal, users};
+use super::{ApiRefusal, FreshMemberForm, PageResult, form_refusal, parse_id, users};
 use crate::http::form::see_other;
 use crate::runtime::error::{Error, ErrorKind};
 use api::organization::{
@@ -12,7 +12,7 @@ use api::organization::{
 
 /// `POST /account/users/{id}/access`: performs the action of the button that was pressed.
 pub(super) async fn change(Path(id): Path<String>, posted: FreshMemberForm) -> PageResult {
-    let id = users::parse_id(&id)?;
+    let id = parse_id(&id)?;
     let action = posted.form.find("do").unwrap_or_default();
     let outcome = match action {
         "invite" => posted.ask(&SendPasswordLink { id }).await.map(Some),

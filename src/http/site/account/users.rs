@@ -2,42 +2,30 @@
 
 use axum::{extract::Path, http::StatusCode};
 use minijinja::{Value as PageValue, context, value::Serde};
-use serde::Serialize;
 
 use super::{
     ApiRefusal, FormFields, FreshMember, FreshMemberForm, MemberRequest, PageError, PageResult,
-    SiteRequest, form_errors, form_refusal, status_of,
+    SiteRequest, form_errors, form_refusal, parse_id, status_of,
 };
 use crate::http::form::see_other;
 use api::account::{User, UserBase};
 use api::organization::{
     CreateOrganizationUser, ListOrganizationUsers, ListPendingUsers, LoadOrganizationUser,
-    LoadUserAccess, PasswordLink, PendingUser, PhoneNumberUpdate, SendPasswordLink,
-    UpdateOrganizationUser, UserCreate, UserRightsUpdate, UserUpdate,
+    LoadUserAccess, PasswordLink, PhoneNumberUpdate, SendPasswordLink, UpdateOrganizationUser,
+    UserCreate, UserRightsUpdate, UserUpdate,
 };
-
-/// A user in the list. Users without a password cannot log in yet, so the list marks them.
-#[derive(Serialize)]
-struct ListedUser {
-    #[serde(flatten)]
-    user: UserBase,
-    pending: bool,
-    invited: bool,
-}
-
-impl ListedUser {
-    fn new(user: UserBase, pending: &[PendingUser]) -> Self {
-        let found = pending.iter().find(|other| other.id == user.id);
-        Self { user, pending: found.is_some(), invited: found.is_some_and(|found| found.invited) }
-    }
-}
 
 pub(super) async fn list(member: MemberRequest) -> PageResult {
     let users = list_users(&member).await?;
     let pending = member.ask(&ListPendingUsers {}).await?;
-    let users: Vec<ListedUser> =
-        users.into_iter().map(|user| ListedUser::new(user, &pending)).collect();
-    member.page("account/users.html", context! { users => Serde(users) })
+    // Users without a password cannot log in yet, so the list marks them.
+    let users = users.into_iter().map(|user| {
+        let found = pending.iter().find(|other| other.id == user.id);
+        let invited = found.is_some_and(|found| found.invited);
+        context! { pending => found.is_some(), invited, ..Serde(user) }
+    });
+    let users: PageValue = users.collect();
+    member.page("account/users.html", context! { users })
 }
 
 async fn list_users(site: &SiteRequest) -> Result<Vec<UserBase>, PageError> {
@@ -87,11 +75,6 @@ pub(super) async fn link_page(site: &SiteRequest, id: i64, link: PasswordLink) -
     site.page("account/user_link.html", context)
 }
 
-/// Parses the id of a user in the address of a page.
-pub(super) fn parse_id(id: &str) -> Result<i64, ApiRefusal> {
-    id.parse().map_err(|_| ApiRefusal::invalid("type", "id", "is not an integer"))
-}
-
 pub(super) async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
     show_with_refusal(&member, parse_id(&id)?, None).await
 }
@@ -105,7 +88,8 @@ pub(super) async fn show_with_refusal(
     let user = explain_forbidden(site, site.ask(&LoadOrganizationUser { id }).await)?;
     let fields = UserForm {
         action: &format!("/account/users/{id}"),
-        values: fields(&user),
+        // The form's fields have the names of the API's properties.
+        values: context! { ..Serde(user.base), ..Serde(user.phone_number), ..Serde(user.access) },
         access: access(site, id).await?,
     };
     page(site, fields, refusal)
@@ -188,23 +172,6 @@ fn page(site: &SiteRequest, fields: UserForm<'_>, refusal: Option<&ApiRefusal>) 
         mistakes => form_errors(refusal),
     };
     site.page_with(status_of(refusal), "account/user.html", context)
-}
-
-/// Returns the field values of an existing user.
-fn fields(user: &User) -> PageValue {
-    let User { base, phone_number, access, .. } = user;
-    context! {
-        userName => base.user_name.as_str(),
-        active => base.active,
-        emailAddress => base.email_address.as_deref().unwrap_or_default(),
-        firstName => base.first_name.as_deref().unwrap_or_default(),
-        lastName => base.last_name.as_deref().unwrap_or_default(),
-        department => base.department.as_deref().unwrap_or_default(),
-        direct => phone_number.direct.as_deref().unwrap_or_default(),
-        mobile => phone_number.mobile.as_deref().unwrap_or_default(),
-        admin => access.admin,
-        mediebank => access.mediebank,
-    }
 }
 
 /// Builds a new user from a form.

@@ -7,7 +7,7 @@ use api::uploads::{
     UploadPublish,
 };
 use axum::http::StatusCode;
-use minijinja::{context, value::Serde};
+use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use strum::IntoEnumIterator;
@@ -40,7 +40,7 @@ struct DescribedUpload {
 }
 
 /// An upload in the form.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct UploadCard {
     id: String,
     name: String,
@@ -76,18 +76,12 @@ impl PreviewPicture {
     }
 }
 
-/// An upload that the form cannot show, because its file was refused or has been deleted.
-#[derive(Serialize)]
-struct RefusedUpload {
-    name: String,
-    errors: Vec<String>,
-}
-
 /// The page with the form for several uploads.
 #[derive(Default)]
 struct PublishPage {
     cards: Vec<UploadCard>,
-    refused: Vec<RefusedUpload>,
+    /// The names and errors of uploads that the form cannot show, because their files were refused or deleted.
+    refused: Vec<PageValue>,
     /// Items that have been published.
     published: Vec<String>,
     /// Number of uploads that were dropped because of the limit of one form.
@@ -101,7 +95,7 @@ impl PublishPage {
         let is_refused = status != StatusCode::OK || !self.refused.is_empty();
         let context = context! {
             cards => Serde(self.cards),
-            refused => Serde(self.refused),
+            refused => self.refused,
             published => self.published,
             left_out => self.left_out,
             is_refused => is_refused,
@@ -112,7 +106,7 @@ impl PublishPage {
     }
 
     fn refuse(&mut self, name: String, refusal: &ApiRefusal) {
-        self.refused.push(RefusedUpload { name, errors: refusal.sentences() });
+        self.refused.push(context! { name, errors => refusal.sentences() });
     }
 }
 
@@ -281,16 +275,11 @@ fn typed_card(id: &str, name: &str, form: &FormFields, rules: &FieldRules) -> Op
     Some(UploadCard {
         id: id.to_owned(),
         name: name.to_owned(),
-        item: None,
         exists: existing.is_some(),
         existing: existing.unwrap_or_default().to_owned(),
-        kept_embargo: None,
         embargo_base: form.find_untrimmed(&embargo_base_name(id)).map(str::to_owned),
-        preview: None,
-        pixels: None,
-        warnings: Vec::new(),
         fields,
-        errors: Vec::new(),
+        ..UploadCard::default()
     })
 }
 

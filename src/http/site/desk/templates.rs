@@ -15,6 +15,7 @@ use super::fields::{FieldRules, typed};
 use super::{EditorForm, EditorRequest, PageError, PageResult, SiteRequest};
 use crate::http::form::see_other;
 use crate::http::site::api_client::ApiRefusal;
+use crate::http::site::parse_id;
 use model::item::{FieldEdit, FieldForm, MetadataEdits, MetadataField};
 
 /// A template that the API returned.
@@ -27,11 +28,6 @@ pub(super) struct FoundTemplate {
 /// Parses the fields of a template that the API returned, which has checked them.
 fn parse_fields(fields: &MetadataFields) -> MetadataEdits {
     MetadataEdits::parse(&fields.0).unwrap_or_default()
-}
-
-/// Parses the id of a template in an address or a form.
-fn parse_id(id: &str) -> Result<i64, ApiRefusal> {
-    id.parse().map_err(|_| ApiRefusal::invalid("type", "id", "is not an integer"))
 }
 
 /// Lists the templates that a form offers.

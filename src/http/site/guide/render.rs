@@ -348,17 +348,9 @@ fn is_comment(html: &str) -> bool {
 }
 
 fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
+    // The ampersand is escaped first, because otherwise the other escapes would be escaped again.
+    let escaped = text.replace('&', "&amp;").replace('"', "&quot;");
+    escaped.replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

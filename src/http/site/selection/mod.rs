@@ -136,7 +136,7 @@ impl QuotedSelection {
     /// cost. `None` if the form may buy.
     fn refusal(&self) -> Option<ReviewOutcome> {
         if self.form.keys.is_empty() {
-            return Some(ReviewOutcome::nothing_selected());
+            return Some(ReviewOutcome::refused(StatusCode::BAD_REQUEST, NOTHING_SELECTED));
         }
         (!self.form.shown.covers(&self.quotes)).then(ReviewOutcome::changed)
     }
@@ -145,11 +145,6 @@ impl QuotedSelection {
     fn payers(&self) -> ConfirmedPayers {
         let payers = self.quotes.iter().flat_map(|quote| quote.payers());
         payers.map(|(key, agreement)| (key.clone(), agreement)).collect()
-    }
-
-    /// Returns the agreement that pays for the item, as a query parameter: the quote's agreement, else the form's.
-    fn agr_parameter(&self, quote: &ItemQuote) -> Option<String> {
-        quote.state.payer().or(self.form.agr).map(|agr| agr.to_string())
     }
 }
 
@@ -211,7 +206,7 @@ async fn deliver(posted: MemberForm) -> PageResult {
     let mut outcome = ReviewOutcome::default();
     for quote in quoted.quotes.iter().filter(|quote| quote.state.delivers()) {
         // The delivery stores the agreement, so that no other agreement pays when the item is sent.
-        let agr = quoted.agr_parameter(quote);
+        let agr = quote.state.payer().or(quoted.form.agr).map(|agr| agr.to_string());
         let call = ApiCall::get(format!("/media/{}", quote.key));
         let call = call.query([("channel", Some(channel)), ("agr", agr.as_deref())]);
         match posted.call(&call).await {

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use axum::http::StatusCode;
-use minijinja::{context, value::Serde};
+use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 
 use super::shown_cost::ShownCost;
@@ -12,6 +12,7 @@ use super::{MemberForm, PageResult, QuotedSelection};
 use crate::access::orders::PurchaseQuote;
 use crate::http::site::api_client::ApiRefusal;
 use crate::http::site::credit::credit_line;
+use crate::http::site::download_panel::agreement_choice;
 use crate::http::site::item;
 use crate::http::site::item_summary::ItemSummary;
 use crate::http::site::originals::DraggedFile;
@@ -35,17 +36,9 @@ pub(super) struct ReviewOutcome {
     is_changed: bool,
     /// The error message if the form failed as a whole.
     message: Option<String>,
-    failures: Vec<ItemFailure>,
+    /// The items for which the form failed.
+    failures: Vec<PageValue>,
     status: Option<StatusCode>,
-}
-
-/// An item for which a form failed.
-#[derive(Serialize)]
-struct ItemFailure {
-    key: String,
-    messages: Vec<String>,
-    /// True if no order was placed because the item can be downloaded already.
-    is_delivered: bool,
 }
 
 impl ReviewOutcome {
@@ -53,11 +46,6 @@ impl ReviewOutcome {
     pub(super) fn changed() -> Self {
         let status = Some(StatusCode::CONFLICT);
         Self { is_changed: true, status, ..Self::default() }
-    }
-
-    /// Returns the outcome of a form without items.
-    pub(super) fn nothing_selected() -> Self {
-        Self::refused(StatusCode::BAD_REQUEST, NOTHING_SELECTED)
     }
 
     /// Returns the outcome of a form that failed as a whole.
@@ -69,18 +57,17 @@ impl ReviewOutcome {
     pub(super) fn add_failure(&mut self, key: &ItemKey, refusal: &ApiRefusal) {
         // The page lists all failures. Its HTTP status is the status of the first one.
         self.status.get_or_insert(refusal.status);
-        let messages = refusal.sentences();
-        self.failures.push(ItemFailure { key: key.to_string(), messages, is_delivered: false });
+        self.fail(key, refusal.sentences(), false);
     }
 
     /// Adds an item for which no order was placed, because it can be downloaded already.
     pub(super) fn add_delivered(&mut self, key: &ItemKey) {
         self.status.get_or_insert(StatusCode::CONFLICT);
-        self.failures.push(ItemFailure {
-            key: key.to_string(),
-            messages: Vec::new(),
-            is_delivered: true,
-        });
+        self.fail(key, Vec::new(), true);
+    }
+
+    fn fail(&mut self, key: &ItemKey, messages: Vec<String>, is_delivered: bool) {
+        self.failures.push(context! { key => key.to_string(), messages, is_delivered });
     }
 
     pub(super) fn is_success(&self) -> bool {
@@ -150,16 +137,6 @@ struct AgreementShare {
     after: Option<u32>,
 }
 
-/// An agreement that the visitor can choose.
-#[derive(Serialize)]
-struct AgreementChoice {
-    id: i64,
-    name: String,
-    type_text: &'static str,
-    remaining: Option<u32>,
-    total: Option<u32>,
-}
-
 /// Renders the review page with the cost of the selection.
 pub(super) async fn page(
     posted: &MemberForm,
@@ -188,7 +165,7 @@ pub(super) async fn page(
         rows => Serde(&rows),
         shares => Serde(shares(&quoted.quotes, quoted.principal.agreements())),
         shown => ShownCost::print(&quoted.quotes),
-        agreements => Serde(choices(quoted.principal.agreements())),
+        agreements => choices(quoted.principal.agreements()),
         agr => form.agr.map(|agr| agr.0),
         channel => form.channel.clone(),
         channels => Serde(item::sending_channels(posted).await),
@@ -198,7 +175,7 @@ pub(super) async fn page(
         is_changed => outcome.is_changed,
         done_items => outcome.done,
         message,
-        failures => Serde(outcome.failures),
+        failures => outcome.failures,
     };
     let status = outcome.status.unwrap_or(StatusCode::OK);
     posted.page_with(status, "selection.html", context)
@@ -402,17 +379,10 @@ fn shares_of<'a>(
 }
 
 /// Lists the agreements in force, from which the visitor chooses the one that pays.
-fn choices(agreements: &[Agreement]) -> Vec<AgreementChoice> {
+fn choices(agreements: &[Agreement]) -> PageValue {
     let now = clock::now();
     let in_force = agreements.iter().filter(|agreement| agreement.is_in_force(now));
-    let choices = in_force.map(|agreement| AgreementChoice {
-        id: agreement.id.0,
-        name: label(agreement, agreements),
-        type_text: agreement.kind.as_str(),
-        remaining: agreement.prepaids.map(|prepaids| prepaids.remaining),
-        total: agreement.prepaids.map(|prepaids| prepaids.total),
-    });
-    choices.collect()
+    in_force.map(|one| agreement_choice(one, &label(one, agreements), None)).collect()
 }
 
 #[cfg(test)]
