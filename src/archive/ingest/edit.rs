@@ -121,9 +121,7 @@ impl Ingest {
         now: Timestamp,
     ) -> Result<EditOutcome, IngestError> {
         for _ in 0..EDIT_TRIES_MAX {
-            let wanted = key.clone();
-            let found = self.db.read_blocking(move |tx| tx.find_item(&wanted))?;
-            let Some(item) = found.map(EditableItem::from_stored) else {
+            let Some(item) = self.find_item(key)?.map(EditableItem::from_stored) else {
                 return Ok(EditOutcome::Missing);
             };
             if !change.expected.includes(&item.tag) {

@@ -9,7 +9,7 @@ use std::{
     collections::BTreeMap,
     fs::File,
     io::{self, BufRead, BufReader},
-    ops::ControlFlow,
+    ops::{ControlFlow, Range},
     path::Path,
     sync::{
         Arc,
@@ -70,13 +70,8 @@ pub fn ingest_lines(
     now: &(dyn Fn() -> Timestamp + Sync),
     report: &mut dyn FnMut(LinesEvent<'_>) -> ControlFlow<()>,
 ) -> LinesTally {
-    let mut writer = BatchWriter {
-        ingest,
-        path,
-        report,
-        tally: LinesTally::default(),
-        batch: DocumentBatch::default(),
-    };
+    let tally = LinesTally::default();
+    let mut writer = BatchWriter { ingest, path, report, tally, batch: DocumentBatch::default() };
     let opened = ingest
         .pin(path)
         .and_then(|source| File::open(source.path()).map_err(IngestError::Unreadable));
@@ -231,10 +226,8 @@ fn check_all(
         // A separate statement, so that the lock is released before the lines are checked.
         let next = chunks.lock().recv();
         let Ok(LineChunk { number, lines, end, read_error }) = next else { return };
-        let lines = lines.into_iter().filter_map(|line| {
-            let outcome = check(ingest, &line, now())?;
-            Some((line.number, outcome))
-        });
+        let lines =
+            lines.into_iter().filter_map(|line| Some((line.number, check(ingest, &line, now())?)));
         let chunk = LineChunk { number, lines: lines.collect(), end, read_error };
         if checked.send(chunk).is_err() {
             return;
@@ -344,11 +337,8 @@ impl BatchWriter<'_> {
 
     fn fail(&mut self, line: Option<u64>, error: IngestError) {
         self.tally.failed += 1;
-        self.report(LinesEvent::Failed(&IngestFailure {
-            path: self.path.to_owned(),
-            line,
-            error,
-        }));
+        let path = self.path.to_owned();
+        self.report(LinesEvent::Failed(&IngestFailure { path, line, error }));
     }
 
     fn report(&mut self, event: LinesEvent<'_>) {
@@ -358,9 +348,9 @@ impl BatchWriter<'_> {
     /// Writes the batch, and returns whether to continue.
     fn flush(&mut self, end: u64) -> bool {
         let batch = Arc::new(std::mem::take(&mut self.batch).lines);
-        let should_continue = match self.write(&batch) {
-            Ok(outcomes) => {
-                outcomes.iter().for_each(|outcome| self.count(outcome));
+        let should_continue = match self.write(&batch, 0..batch.len()) {
+            Ok(items) => {
+                self.count(&items);
                 true
             }
             // A damaged row must not prevent the other rows from being written, so each row gets its own
@@ -380,25 +370,27 @@ impl BatchWriter<'_> {
         should_continue && !self.tally.interrupted
     }
 
-    fn write(&self, batch: &Arc<Vec<(u64, PreparedItem)>>) -> Result<Vec<IngestedItem>, DbError> {
+    /// Writes a range of the batch in one transaction.
+    fn write(
+        &self,
+        batch: &Arc<Vec<(u64, PreparedItem)>>,
+        range: Range<usize>,
+    ) -> Result<Vec<IngestedItem>, DbError> {
         // An empty transaction would still wait for the cluster write lock.
-        if batch.is_empty() {
+        if range.is_empty() {
             return Ok(Vec::new());
         }
         let batch = Arc::clone(batch);
         let zone = self.ingest.zone.clone();
         self.ingest.db.write_blocking(move |tx| {
-            batch.iter().map(|(_, prepared)| prepared.write(tx, &zone)).collect()
+            batch[range].iter().map(|(_, prepared)| prepared.write(tx, &zone)).collect()
         })
     }
 
     fn write_singly(&mut self, batch: &Arc<Vec<(u64, PreparedItem)>>) -> bool {
         for (index, (line, _)) in batch.iter().enumerate() {
-            let batch = Arc::clone(batch);
-            let zone = self.ingest.zone.clone();
-            let outcome = self.ingest.db.write_blocking(move |tx| batch[index].1.write(tx, &zone));
-            match outcome {
-                Ok(outcome) => self.count(&outcome),
+            match self.write(batch, index..index + 1) {
+                Ok(items) => self.count(&items),
                 Err(cause) => {
                     // Any other failure would also affect the remaining lines.
                     let should_continue = matches!(cause, DbError::Damaged { .. });
@@ -412,10 +404,12 @@ impl BatchWriter<'_> {
         true
     }
 
-    fn count(&mut self, outcome: &IngestedItem) {
-        match outcome.written {
-            ItemWriteOutcome::Created => self.tally.created += 1,
-            ItemWriteOutcome::Replaced => self.tally.replaced += 1,
+    fn count(&mut self, items: &[IngestedItem]) {
+        for item in items {
+            match item.written {
+                ItemWriteOutcome::Created => self.tally.created += 1,
+                ItemWriteOutcome::Replaced => self.tally.replaced += 1,
+            }
         }
     }
 }

@@ -65,7 +65,7 @@ use crate::media::original::OriginalStore;
 use crate::runtime::memory_budget::{MemoryBudget, MemoryShare};
 use crate::runtime::programs::ProgramRunner;
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
-use crate::storage::database::{Db, ItemWriteOutcome};
+use crate::storage::database::{Db, ItemWriteOutcome, StoredItem};
 use crate::storage::diagnostics::{DiagnosticLog, DiagnosticRecord};
 use imaging::Watermark;
 use jpeg::header::HeaderLimits;
@@ -393,9 +393,13 @@ impl Ingest {
     }
 
     fn has_original(&self, key: &ItemKey) -> Result<bool, IngestError> {
-        let key = key.clone();
-        let item = self.db.read_blocking(move |tx| tx.find_item(&key))?;
+        let item = self.find_item(key)?;
         Ok(item.is_some_and(|item| item.assets.iter().any(|asset| asset.association.is_none())))
+    }
+
+    fn find_item(&self, key: &ItemKey) -> Result<Option<StoredItem>, IngestError> {
+        let key = key.clone();
+        Ok(self.db.read_blocking(move |tx| tx.find_item(&key))?)
     }
 
     fn write(

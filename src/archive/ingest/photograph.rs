@@ -13,7 +13,7 @@ use imaging::{
     RenderJob, RenderLimits, RenderOutput, RenderStep, ShouldContinue, Watermark,
 };
 use jpeg::header::JpegHeader;
-use metadata::{Caption, RightsMetadata};
+use metadata::{FileMetadata, RightsMetadata};
 use model::item::{Document, DocumentError, PictureFile};
 use model::{ContentHash, ItemId, ItemKey, RenditionName, Size};
 
@@ -39,10 +39,7 @@ struct ReducedPicture<'a> {
 pub(super) struct CheckedPhotograph {
     bytes: Vec<u8>,
     header: JpegHeader,
-    caption: Caption,
-    rights: RightsMetadata,
-    orientation: u8,
-    pub(super) warnings: Vec<String>,
+    pub(super) metadata: FileMetadata,
 }
 
 /// Reads the photograph at `path` and checks its headers.
@@ -64,15 +61,8 @@ pub(super) fn parse(
     let passes = size.pixels().saturating_mul(u64::from(header.scans));
     let unit = "pixels in all scans together";
     IngestError::check_limit(passes, JPEG_SCAN_PIXELS_MAX, unit, "fixed")?;
-    let reading = metadata::read(&header, &bytes);
-    Ok(CheckedPhotograph {
-        caption: reading.caption,
-        rights: reading.rights,
-        orientation: reading.orientation,
-        warnings: reading.warnings,
-        bytes,
-        header,
-    })
+    let metadata = metadata::read(&header, &bytes);
+    Ok(CheckedPhotograph { bytes, header, metadata })
 }
 
 /// Derives an id from the content of a file.
@@ -131,7 +121,7 @@ impl CheckedPhotograph {
 
     /// Returns the size in pixels of the upright picture.
     pub(super) fn shown_size(&self) -> Size {
-        Orientation::from_tag(u32::from(self.orientation)).oriented_size(self.header.size)
+        Orientation::from_tag(u32::from(self.metadata.orientation)).oriented_size(self.header.size)
     }
 
     fn render(
@@ -144,7 +134,7 @@ impl CheckedPhotograph {
         let source = imaging::RenderSource {
             format: ImageFormat::JPEG,
             file: &self.bytes,
-            orientation: Orientation::from_tag(u32::from(self.orientation)),
+            orientation: Orientation::from_tag(u32::from(self.metadata.orientation)),
             icc: reduced.icc,
             adobe: self.header.adobe_transform.is_some(),
             stored: self.header.size,
@@ -200,7 +190,7 @@ impl CheckedPhotograph {
         key: &ItemKey,
         zone: &TimeZone,
     ) -> Result<(Document, Vec<String>), DocumentError> {
-        let mut fields = formats::caption::to_fields(&self.caption, zone);
+        let mut fields = formats::caption::to_fields(&self.metadata.caption, zone);
         let mut warnings = Vec::new();
         let problems = match Document::from_fields(key, fields.clone()) {
             Err(DocumentError::Schema(problems)) => problems,
@@ -228,7 +218,7 @@ impl CheckedPhotograph {
         let new = NewOriginal {
             bytes: &self.bytes,
             header: &self.header,
-            hash_orientation: Some(self.orientation),
+            hash_orientation: Some(self.metadata.orientation),
         };
         let stopwatch = Stopwatch::start();
         let should_continue = || stopwatch.elapsed() <= limits.file_time;
@@ -244,19 +234,19 @@ impl CheckedPhotograph {
             // JPEG.
             self.check_decodes(limits, marker, &should_continue)?
         };
-        let mut warnings = self.warnings.clone();
+        let mut warnings = self.metadata.warnings.clone();
         warnings.extend(damage.map(|damage| format!("picture data is damaged: {damage}")));
         let asset = PictureFile {
             name,
             blob: stored.hash,
             length: self.bytes.len() as u64,
             stored: self.header.size,
-            orientation: self.orientation,
+            orientation: self.metadata.orientation,
             progressive: self.header.needs_coefficient_buffer(),
             components: u8::try_from(self.header.components.len()).unwrap_or(u8::MAX),
             is_grey: stored.is_grey.unwrap_or(false),
             picture_hash: stored.picture_hash,
-            rights: self.rights.clone(),
+            rights: self.metadata.rights.clone(),
             source_rights: RightsMetadata::default(),
         };
         Ok((asset, warnings))

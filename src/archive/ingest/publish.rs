@@ -108,7 +108,7 @@ impl Ingest {
         let picture = &loaded.picture;
         let key = key_of_stem(media_type, stem(upload), || picture.derived_id());
         let (document, document_warnings) = picture.document(&key, &self.zone)?;
-        let warnings = [picture.warnings.clone(), document_warnings].concat();
+        let warnings = [picture.metadata.warnings.clone(), document_warnings].concat();
         let size = picture.shown_size();
         Ok(UploadDescription {
             media_type,
@@ -183,8 +183,7 @@ impl Ingest {
     }
 
     fn exists(&self, key: &ItemKey) -> Result<bool, IngestError> {
-        let key = key.clone();
-        Ok(self.db.read_blocking(move |tx| tx.find_item(&key))?.is_some())
+        Ok(self.find_item(key)?.is_some())
     }
 }
 
@@ -260,8 +259,7 @@ impl Publication<'_> {
         key: &ItemKey,
         mut fields: Map<String, Value>,
     ) -> Result<PublishedDocument, IngestError> {
-        let wanted = key.clone();
-        let found = self.ingest.db.read_blocking(move |tx| tx.find_item(&wanted))?;
+        let found = self.ingest.find_item(key)?;
         let old = found.as_ref().map(|item| Document::from_stored(&item.document)).transpose()?;
         if let Some(old) = &old {
             keep_visibility(&mut fields, old);

@@ -114,22 +114,19 @@ impl PreparedItem {
             document.complete(key, moment.now, zone);
         }
         let mut replaced = Vec::new();
+        let mut documents = Vec::new();
         for other in replaced_keys {
             let found = find(tx, &other)?;
+            let document = found.as_ref().map(|(_, document)| document.clone());
+            documents.push((other.clone(), document));
             replaced.push((other, found));
         }
-        let documents: Vec<_> = replaced
-            .iter()
-            .map(|(key, found)| {
-                (key.clone(), found.as_ref().map(|(_, document)| document.clone()))
-            })
-            .collect();
         document.write_revisions(key, &documents);
         if let Some((_, old)) = &old {
             keep_replaced_status(tx, key, old, &mut document)?;
             if document.pub_status() == PubStatus::Canceled {
                 let by = self.withdrawn_by.clone();
-                record_withdrawal(tx, key, &Versions { old, new: &document }, moment.now, by)?;
+                record_withdrawal(tx, key, old, &document, moment.now, by)?;
             }
         }
         let is_newly_indexed =
@@ -315,14 +312,8 @@ pub(super) fn withdraw(
     document.set_stored(moment.now, moment.zone);
     let row = NewItem { order_time: item.order_time, ..moment.row(key, &document) };
     tx.write_item(&row)?;
-    record_withdrawal(tx, key, &Versions { old: &old, new: &document }, moment.now, user_name)?;
+    record_withdrawal(tx, key, &old, &document, moment.now, user_name)?;
     Ok(true)
-}
-
-/// The documents of an item before and after a write.
-struct Versions<'a> {
-    old: &'a Document,
-    new: &'a Document,
 }
 
 /// Adds a withdrawal to the history of the item `key`, unless it was already withdrawn.
@@ -332,11 +323,12 @@ struct Versions<'a> {
 fn record_withdrawal(
     tx: &WriteTx<'_>,
     key: &ItemKey,
-    versions: &Versions<'_>,
+    old: &Document,
+    new: &Document,
     now: Timestamp,
     user_name: Option<String>,
 ) -> Result<(), DbError> {
-    let status = versions.old.pub_status();
+    let status = old.pub_status();
     let canceled = PubStatus::Canceled;
     if status == canceled {
         return Ok(());
@@ -346,7 +338,7 @@ fn record_withdrawal(
         old: Some(status.as_str().to_owned()),
         new: Some(canceled.as_str().to_owned()),
     };
-    tx.write_item_edit(key, &item_edit(versions.new, vec![change], now, user_name))
+    tx.write_item_edit(key, &item_edit(new, vec![change], now, user_name))
 }
 
 /// Builds the entry for `document` in the history of its item.
