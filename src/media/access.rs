@@ -119,10 +119,7 @@ pub fn needs_purchase(path: &MediaPath) -> bool {
 /// Returns whether renditions of this usage have to be bought. The others are at most Previews.
 #[must_use]
 pub fn is_bought_usage(usage: RenditionUsage) -> bool {
-    match usage {
-        RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores => true,
-        RenditionUsage::Preview | RenditionUsage::Thumbnail => false,
-    }
+    !matches!(usage, RenditionUsage::Preview | RenditionUsage::Thumbnail)
 }
 
 /// Returns whether `path` is read under the item's agreements, because it is neither public nor bought. This
