@@ -340,13 +340,7 @@ impl<'a> DocumentWalk<'a> {
         parts: &[Object],
         resources: &Dictionary,
     ) -> Result<Object, PdfError> {
-        let mut bytes = Vec::new();
-        for part in parts {
-            if let Object::Stream(stream) = resolve(self.scope.document, part) {
-                bytes.extend(self.scope.data(stream)?);
-                bytes.push(b'\n');
-            }
-        }
+        let bytes = self.scope.joined(parts)?;
         Ok(match rewrite(&mut self.scope, &bytes, resources, false)? {
             Some(text) => {
                 let dictionary = dictionary! { "Filter" => "FlateDecode" };
