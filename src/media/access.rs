@@ -73,16 +73,17 @@ pub fn is_open(path: &MediaPath) -> bool {
             let own = file.association().is_none();
             picture && small && own && file.extension().is_image()
         }
-        MediaTarget::Document(file) => match file.extension() {
-            DocumentExtension::Json
-            | DocumentExtension::Metadata
-            | DocumentExtension::Ninjs
-            | DocumentExtension::Xml
-            | DocumentExtension::Renditions => picture,
-            DocumentExtension::Zip | DocumentExtension::Cutpaste | DocumentExtension::Indesign => {
-                false
-            }
-        },
+        MediaTarget::Document(file) => {
+            picture
+                && matches!(
+                    file.extension(),
+                    DocumentExtension::Json
+                        | DocumentExtension::Metadata
+                        | DocumentExtension::Ninjs
+                        | DocumentExtension::Xml
+                        | DocumentExtension::Renditions
+                )
+        }
         MediaTarget::Pricelist => false,
     }
 }
@@ -95,34 +96,20 @@ pub fn is_open(path: &MediaPath) -> bool {
 pub fn needs_purchase(path: &MediaPath) -> bool {
     match path.target() {
         MediaTarget::Item(_) | MediaTarget::Pricelist => false,
-        MediaTarget::Rendition(file) => match file.extension() {
+        MediaTarget::Rendition(file) => {
             // A PDF or EPS is the graphic itself, regardless of its suffix.
-            RenditionExtension::Pdf | RenditionExtension::Eps => true,
-            RenditionExtension::Image(_) | RenditionExtension::Auto | RenditionExtension::Mp4 => {
-                is_bought_usage(file.name().usage)
-            }
-        },
-        MediaTarget::Document(file) => match file.extension() {
-            // An archive contains the Hires.
-            DocumentExtension::Zip => true,
-            DocumentExtension::Json
-            | DocumentExtension::Metadata
-            | DocumentExtension::Ninjs
-            | DocumentExtension::Xml
-            | DocumentExtension::Renditions
-            | DocumentExtension::Cutpaste
-            | DocumentExtension::Indesign => false,
-        },
+            matches!(file.extension(), RenditionExtension::Pdf | RenditionExtension::Eps)
+                || is_bought_usage(file.name().usage)
+        }
+        // An archive contains the Hires.
+        MediaTarget::Document(file) => file.extension() == DocumentExtension::Zip,
     }
 }
 
 /// Returns whether renditions of this usage have to be bought. The others are at most Previews.
 #[must_use]
 pub fn is_bought_usage(usage: RenditionUsage) -> bool {
-    match usage {
-        RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores => true,
-        RenditionUsage::Preview | RenditionUsage::Thumbnail => false,
-    }
+    !matches!(usage, RenditionUsage::Preview | RenditionUsage::Thumbnail)
 }
 
 /// Returns whether `path` is read under the item's agreements, because it is neither public nor bought. This

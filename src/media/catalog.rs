@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
@@ -44,8 +44,8 @@ pub struct CatalogEntry {
     /// The rights statements that were set for this item.
     set_rights: RightsMetadata,
     computed: ComputedParts,
-    /// Plans of the standard renditions; at most one for each name and format.
-    plans: RwLock<Vec<StandardPlan>>,
+    /// Plans of the renditions without operations.
+    plans: RwLock<HashMap<(RenditionName, RenditionExtension), Arc<PlannedRendition>>>,
 }
 
 /// The parts of an entry that are computed on first use.
@@ -61,20 +61,6 @@ struct ComputedParts {
     metadata: OnceLock<Bytes>,
     ninjs: OnceLock<Bytes>,
     keys: OnceLock<CacheKeys>,
-}
-
-/// The plan of a rendition without operations.
-#[derive(Debug)]
-struct StandardPlan {
-    name: RenditionName,
-    extension: RenditionExtension,
-    planned: Arc<PlannedRendition>,
-}
-
-impl StandardPlan {
-    fn is_of(&self, name: RenditionName, extension: RenditionExtension) -> bool {
-        self.name == name && self.extension == extension
-    }
 }
 
 impl CatalogEntry {
@@ -215,16 +201,12 @@ impl CatalogEntry {
         extension: RenditionExtension,
         make: impl FnOnce() -> Result<PlannedRendition>,
     ) -> Result<Arc<PlannedRendition>> {
-        let plans = self.plans.read();
-        if let Some(plan) = plans.iter().find(|plan| plan.is_of(name, extension)) {
-            return Ok(Arc::clone(&plan.planned));
+        let key = (name, extension);
+        if let Some(planned) = self.plans.read().get(&key) {
+            return Ok(Arc::clone(planned));
         }
-        drop(plans);
         let planned = Arc::new(make()?);
-        let mut plans = self.plans.write();
-        if !plans.iter().any(|plan| plan.is_of(name, extension)) {
-            plans.push(StandardPlan { name, extension, planned: Arc::clone(&planned) });
-        }
+        self.plans.write().insert(key, Arc::clone(&planned));
         Ok(planned)
     }
 

@@ -15,19 +15,14 @@ use model::ContentHash;
 /// The result of a render or a read that yields a `T`.
 pub(super) type Outcome<T> = Result<Arc<T>, RenderError>;
 type Slot<T> = watch::Sender<Option<Outcome<T>>>;
+type Slots<T> = Mutex<HashMap<ContentHash, Arc<Slot<T>>>>;
 
 /// The renders or reads in flight, by the key of their plan.
 pub(super) struct InFlightRenders<T> {
-    slots: Arc<Mutex<HashMap<ContentHash, Arc<Slot<T>>>>>,
+    slots: Arc<Slots<T>>,
 }
 
-// Implemented by hand, because the derived implementations would require the same traits of `T`.
-impl<T> Clone for InFlightRenders<T> {
-    fn clone(&self) -> Self {
-        Self { slots: Arc::clone(&self.slots) }
-    }
-}
-
+// Implemented by hand, because the derived implementation would require the same trait of `T`.
 impl<T> Default for InFlightRenders<T> {
     fn default() -> Self {
         Self { slots: Arc::default() }
@@ -40,7 +35,7 @@ pub(super) struct RenderWaiter<T>(watch::Receiver<Option<Outcome<T>>>);
 /// The producing end of a render, which ends with [`RenderTask::finish`]. If it is dropped before that, the render
 /// fails.
 pub(super) struct RenderTask<T> {
-    flight: InFlightRenders<T>,
+    slots: Arc<Slots<T>>,
     key: ContentHash,
     slot: Arc<Slot<T>>,
 }
@@ -62,7 +57,8 @@ impl<T> InFlightRenders<T> {
         let (sender, receiver) = watch::channel(None);
         let slot = Arc::new(sender);
         slots.insert(key, Arc::clone(&slot));
-        Ok((RenderWaiter(receiver), Some(RenderTask { flight: self.clone(), key, slot })))
+        let task = RenderTask { slots: Arc::clone(&self.slots), key, slot };
+        Ok((RenderWaiter(receiver), Some(task)))
     }
 
     /// Returns whether a render of `key` is in flight.
@@ -90,7 +86,7 @@ impl<T> RenderTask<T> {
             return true;
         }
         // Checked again under the lock, because a request may have joined since.
-        let mut slots = self.flight.slots.lock();
+        let mut slots = self.slots.lock();
         if self.slot.receiver_count() > 0 {
             return true;
         }
@@ -108,7 +104,7 @@ impl<T> RenderTask<T> {
     /// Publishes the outcome to all waiting requests.
     pub(super) fn finish(&self, outcome: Outcome<T>) {
         // After a success the body is already in the cache, so a later request needs no slot.
-        self.remove(&mut self.flight.slots.lock());
+        self.remove(&mut self.slots.lock());
         self.slot.send_replace(Some(outcome));
     }
 
@@ -122,7 +118,7 @@ impl<T> RenderTask<T> {
 
 impl<T> Drop for RenderTask<T> {
     fn drop(&mut self) {
-        self.remove(&mut self.flight.slots.lock());
+        self.remove(&mut self.slots.lock());
     }
 }
 

@@ -253,10 +253,8 @@ impl StoreReads {
         client: Option<RequestClient>,
         bytes: u64,
     ) -> Result<ReadPermit, QueueFull> {
-        let anonymous = match client {
-            Some(RequestClient::Network(_)) => Some(&self.anonymous),
-            Some(RequestClient::User(_)) | None => None,
-        };
+        let is_anonymous = matches!(client, Some(RequestClient::Network(_)));
+        let anonymous = is_anonymous.then_some(&self.anonymous);
         let anonymous_turn = match anonymous {
             Some(limits) => Some(limits.turns.acquire(client).await?),
             None => None,

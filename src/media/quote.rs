@@ -49,11 +49,7 @@ impl QuoteState {
     /// Returns whether the item would be delivered.
     #[must_use]
     pub fn delivers(&self) -> bool {
-        match self {
-            Self::Purchase(PurchaseQuote::Bought { .. } | PurchaseQuote::Buys(_)) => true,
-            Self::Purchase(PurchaseQuote::Order { .. } | PurchaseQuote::Refused(_))
-            | Self::LeftOut { .. } => false,
-        }
+        matches!(self, Self::Purchase(PurchaseQuote::Bought { .. } | PurchaseQuote::Buys(_)))
     }
 
     /// Returns the agreement under which a purchase would be recorded; `None` if the item costs nothing now.

@@ -57,13 +57,10 @@ fn transform(from: &ColorProfile, layout: Layout) -> Option<Arc<Transform8BitExe
 
 /// Returns the number of components of pictures with this profile; `None` if the profile is not for pictures.
 fn channels_of(profile: &ColorProfile) -> Option<usize> {
-    let for_pictures = match profile.profile_class {
-        ProfileClass::InputDevice
-        | ProfileClass::DisplayDevice
-        | ProfileClass::OutputDevice
-        | ProfileClass::ColorSpace => true,
-        ProfileClass::DeviceLink | ProfileClass::Abstract | ProfileClass::Named => false,
-    };
+    let for_pictures = !matches!(
+        profile.profile_class,
+        ProfileClass::DeviceLink | ProfileClass::Abstract | ProfileClass::Named
+    );
     let spaces = [(DataColorSpace::Gray, 1), (DataColorSpace::Rgb, 3), (DataColorSpace::Cmyk, 4)];
     let found = spaces.iter().find(|(space, _)| for_pictures && *space == profile.color_space);
     found.map(|(_, channels)| *channels)

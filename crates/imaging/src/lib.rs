@@ -18,6 +18,8 @@ mod render;
 mod resize;
 mod steps;
 
+use std::sync::{Mutex, PoisonError};
+
 use geometry::{Rect, Size};
 use jpeg::codec::CodecError;
 use jpeg::scan::Scan;
@@ -269,4 +271,21 @@ impl From<CodecError> for RasterError {
 /// Converts a coordinate or a length to an index of samples.
 pub(crate) fn index(value: u32) -> usize {
     usize::try_from(value).expect("indices have at least 32 bits")
+}
+
+/// Runs `work(0)`, `work(1)` … `work(count - 1)` in parallel and collects the results in this order; `None` for work
+/// that `parallel_map` left out.
+pub(crate) fn collect<T: Send>(
+    parallel_map: ParallelMap<'_>,
+    count: usize,
+    work: impl Fn(usize) -> T + Sync,
+) -> Vec<Option<T>> {
+    let slots: Vec<Mutex<Option<T>>> = (0..count).map(|_| Mutex::new(None)).collect();
+    parallel_map(count, &|number| {
+        let result = work(number);
+        // A panic cannot leave a slot half-written, so a poisoned lock is still sound.
+        *slots[number].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+    });
+    let results = slots.into_iter().map(Mutex::into_inner);
+    results.map(|slot| slot.unwrap_or_else(PoisonError::into_inner)).collect()
 }

@@ -103,7 +103,7 @@ impl Reduction<'_> {
         }
         let (decoded, in_bands) = self.decode_whole(scale, bands)?;
         // Each pixel of a reduced decode shows `8 / eighths` pixels of the file, including the last pixel.
-        let region = stored.scaled_by(f64::from(eighths) / 8.0);
+        let region = stored.scaled_by(f64::from(eighths) / 8.0, f64::from(eighths) / 8.0);
         let slabs = self.reduce_pixels(&decoded.value, region, target, &finish)?;
         let render_path = if is_level {
             RenderPath::Level

@@ -4,6 +4,7 @@
 //! added a segment for it. If they disagree, libjpeg's precedence is the de facto rule, and this module follows
 //! it.
 
+use crate::codec::ColourSpace;
 use crate::header::HeaderError;
 use geometry::Size;
 
@@ -44,59 +45,33 @@ pub struct FrameComponent {
     pub tq: u8,
 }
 
-/// The colour model of the stored samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ColourModel {
-    /// Luma only, one component.
-    Gray,
-    /// Luma and two chroma channels.
-    YCbCr,
-    /// Red, green and blue, not transformed.
-    Rgb,
-    /// Four inks, not transformed. Adobe's software stores them inverted.
-    Cmyk,
-    /// Four inks, the first three transformed to YCbCr. Adobe's software stores them inverted.
-    Ycck,
-}
-
-impl ColourModel {
-    /// Determines the colour model as libjpeg does (`default_decompress_parms`).
-    ///
-    /// With three components, a JFIF segment means YCbCr. Without a JFIF segment, Adobe's transform decides, then
-    /// the component identifiers `R`, `G`, `B`; lossless files with neither segment are RGB. With four components,
-    /// a missing Adobe transform or transform 0 means CMYK, any other transform YCCK. Returns `None` for any other
-    /// number of components.
-    pub fn detect(
-        process: CodingProcess,
-        components: &[FrameComponent],
-        jfif: bool,
-        adobe_transform: Option<u8>,
-    ) -> Option<ColourModel> {
-        match (components, adobe_transform) {
-            ([_], _) => Some(ColourModel::Gray),
-            ([_, _, _], _) if jfif => Some(ColourModel::YCbCr),
-            ([_, _, _], Some(0)) => Some(ColourModel::Rgb),
-            // libjpeg interprets an unknown transform as YCbCr and warns.
-            ([_, _, _], Some(_)) => Some(ColourModel::YCbCr),
-            ([a, b, c], None) => Some(match process {
-                CodingProcess::Lossless | CodingProcess::ArithmeticLossless => ColourModel::Rgb,
-                CodingProcess::Baseline
-                | CodingProcess::Extended
-                | CodingProcess::Progressive
-                | CodingProcess::ArithmeticSequential
-                | CodingProcess::ArithmeticProgressive
-                | CodingProcess::Hierarchical => {
-                    if [a.id, b.id, c.id] == *b"RGB" {
-                        ColourModel::Rgb
-                    } else {
-                        ColourModel::YCbCr
-                    }
-                }
-            }),
-            ([_, _, _, _], None | Some(0)) => Some(ColourModel::Cmyk),
-            ([_, _, _, _], Some(_)) => Some(ColourModel::Ycck),
-            _ => None,
+/// Determines the colour model as libjpeg does (`default_decompress_parms`).
+///
+/// With three components, a JFIF segment means YCbCr. Without a JFIF segment, Adobe's transform decides, then
+/// the component identifiers `R`, `G`, `B`; lossless files with neither segment are RGB. With four components,
+/// a missing Adobe transform or transform 0 means CMYK, any other transform YCCK. Returns `None` for any other
+/// number of components.
+pub(super) fn colour_space(
+    process: CodingProcess,
+    components: &[FrameComponent],
+    jfif: bool,
+    adobe_transform: Option<u8>,
+) -> Option<ColourSpace> {
+    match (components, adobe_transform) {
+        ([_], _) => Some(ColourSpace::Grey),
+        ([_, _, _], _) if jfif => Some(ColourSpace::YCbCr),
+        ([_, _, _], Some(0)) => Some(ColourSpace::Rgb),
+        // libjpeg interprets an unknown transform as YCbCr and warns.
+        ([_, _, _], Some(_)) => Some(ColourSpace::YCbCr),
+        ([a, b, c], None) => {
+            let is_lossless =
+                matches!(process, CodingProcess::Lossless | CodingProcess::ArithmeticLossless);
+            let is_rgb = is_lossless || [a.id, b.id, c.id] == *b"RGB";
+            Some(if is_rgb { ColourSpace::Rgb } else { ColourSpace::YCbCr })
         }
+        ([_, _, _, _], None | Some(0)) => Some(ColourSpace::Cmyk),
+        ([_, _, _, _], Some(_)) => Some(ColourSpace::Ycck),
+        _ => None,
     }
 }
 

@@ -12,8 +12,9 @@ use std::ops::Range;
 
 use thiserror::Error;
 
-use crate::frame::FrameHeader;
-pub use crate::frame::{CodingProcess, ColourModel, FrameComponent};
+use crate::codec::ColourSpace;
+pub use crate::frame::{CodingProcess, FrameComponent};
+use crate::frame::{FrameHeader, colour_space};
 use geometry::Size;
 
 /// Start of frame, baseline; the codes of the other frames follow up to [`SOF15`].
@@ -265,8 +266,8 @@ impl JpegHeader {
 
     /// Determines the colour model of the components as libjpeg does; `None` for two components, for which no
     /// colour model exists.
-    pub fn colour(&self) -> Option<ColourModel> {
-        ColourModel::detect(self.process, &self.components, self.jfif, self.adobe_transform)
+    pub fn colour(&self) -> Option<ColourSpace> {
+        colour_space(self.process, &self.components, self.jfif, self.adobe_transform)
     }
 }
 

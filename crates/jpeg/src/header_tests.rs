@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
+use crate::codec::ColourSpace;
 use crate::embedded::SegmentDamage;
-use crate::header::{CodingProcess, ColourModel, HeaderError, HeaderLimits, JpegHeader};
+use crate::header::{CodingProcess, HeaderError, HeaderLimits, JpegHeader};
 use crate::rewrite::{icc_segments, picture_parts, rewrite_metadata, segment};
 use crate::samples::{LIMITS, adobe, file, frame, jfif, join, scan};
 use geometry::Size;
@@ -71,27 +72,27 @@ fn ok_the_restart_interval_is_that_of_the_first_scan() {
 
 #[test]
 fn the_colour_model_matches_libjpeg() {
-    let check = |marker: u8, ids: &[u8], head: &[&[u8]], expected: Option<ColourModel>| {
+    let check = |marker: u8, ids: &[u8], head: &[&[u8]], expected: Option<ColourSpace>| {
         let header = ok(&join(&[&head.concat(), &frame(marker, ids), &scan(ids)]));
         assert_eq!(header.colour(), expected, "{marker:02X} {ids:?} {head:?}");
     };
     let (jfif, transforms) = (jfif(), [adobe(0), adobe(1), adobe(2)]);
-    check(0xC0, &[1], &[], Some(ColourModel::Gray));
+    check(0xC0, &[1], &[], Some(ColourSpace::Grey));
     check(0xC0, &[1, 2], &[], None);
-    check(0xC0, &[1, 2, 3], &[], Some(ColourModel::YCbCr));
-    check(0xC0, &[0, 1, 2], &[], Some(ColourModel::YCbCr));
-    check(0xC0, b"RGB", &[], Some(ColourModel::Rgb));
-    check(0xC3, &[1, 2, 3], &[], Some(ColourModel::Rgb));
-    check(0xC0, b"RGB", &[&jfif], Some(ColourModel::YCbCr));
-    check(0xC0, &[1, 2, 3], &[&jfif, &transforms[0]], Some(ColourModel::YCbCr));
-    check(0xC0, &[1, 2, 3], &[&transforms[0]], Some(ColourModel::Rgb));
-    check(0xC0, b"RGB", &[&transforms[1]], Some(ColourModel::YCbCr));
-    check(0xC0, &[1, 2, 3], &[&transforms[2]], Some(ColourModel::YCbCr));
-    check(0xC0, &[1, 2, 3, 4], &[], Some(ColourModel::Cmyk));
-    check(0xC0, &[1, 2, 3, 4], &[&transforms[0]], Some(ColourModel::Cmyk));
-    check(0xC0, &[1, 2, 3, 4], &[&transforms[2]], Some(ColourModel::Ycck));
-    check(0xC0, &[1, 2, 3, 4], &[&transforms[1]], Some(ColourModel::Ycck));
-    check(0xC0, &[1, 2, 3, 4], &[&segment(0xEE, &[b"Adobe\0"])], Some(ColourModel::Cmyk));
+    check(0xC0, &[1, 2, 3], &[], Some(ColourSpace::YCbCr));
+    check(0xC0, &[0, 1, 2], &[], Some(ColourSpace::YCbCr));
+    check(0xC0, b"RGB", &[], Some(ColourSpace::Rgb));
+    check(0xC3, &[1, 2, 3], &[], Some(ColourSpace::Rgb));
+    check(0xC0, b"RGB", &[&jfif], Some(ColourSpace::YCbCr));
+    check(0xC0, &[1, 2, 3], &[&jfif, &transforms[0]], Some(ColourSpace::YCbCr));
+    check(0xC0, &[1, 2, 3], &[&transforms[0]], Some(ColourSpace::Rgb));
+    check(0xC0, b"RGB", &[&transforms[1]], Some(ColourSpace::YCbCr));
+    check(0xC0, &[1, 2, 3], &[&transforms[2]], Some(ColourSpace::YCbCr));
+    check(0xC0, &[1, 2, 3, 4], &[], Some(ColourSpace::Cmyk));
+    check(0xC0, &[1, 2, 3, 4], &[&transforms[0]], Some(ColourSpace::Cmyk));
+    check(0xC0, &[1, 2, 3, 4], &[&transforms[2]], Some(ColourSpace::Ycck));
+    check(0xC0, &[1, 2, 3, 4], &[&transforms[1]], Some(ColourSpace::Ycck));
+    check(0xC0, &[1, 2, 3, 4], &[&segment(0xEE, &[b"Adobe\0"])], Some(ColourSpace::Cmyk));
 }
 
 #[test]

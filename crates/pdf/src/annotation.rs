@@ -22,12 +22,8 @@ pub(super) fn annotation(
     appearance_string(walk, &mut annotation, resources)?;
     walk.convert_one(&mut annotation, "MK", PdfObjectKind::Button, resources)?;
     walk.convert_one(&mut annotation, "AP", PdfObjectKind::Appearances, resources)?;
-    walk.convert_entry(
-        &mut annotation,
-        "Kids",
-        ObjectRole::Array(PdfObjectKind::Annotation),
-        resources,
-    )?;
+    let kids = ObjectRole::Array(PdfObjectKind::Annotation);
+    walk.convert_entry(&mut annotation, "Kids", kids, resources)?;
     Ok(Object::Dictionary(annotation))
 }
 
@@ -92,12 +88,8 @@ impl<'a> DocumentWalk<'a> {
         let resources = Rc::new(resources);
         let mut form = form.clone();
         self.convert_entry(&mut form, "DR", ObjectRole::Resources, &resources)?;
-        self.convert_entry(
-            &mut form,
-            "Fields",
-            ObjectRole::Array(PdfObjectKind::Annotation),
-            &resources,
-        )?;
+        let fields = ObjectRole::Array(PdfObjectKind::Annotation);
+        self.convert_entry(&mut form, "Fields", fields, &resources)?;
         appearance_string(self, &mut form, &resources)?;
         match form_entry {
             Object::Reference(id) => {

@@ -98,11 +98,7 @@ pub(super) fn grey_image(
 fn refuse(scope: &DocumentScope<'_>, dictionary: &Dictionary, what: &'static str) -> PdfError {
     let width = count(scope.document, dictionary, b"Width").unwrap_or(0);
     let height = count(scope.document, dictionary, b"Height").unwrap_or(0);
-    PdfError::Image {
-        width: u64::try_from(width).unwrap_or(u64::MAX),
-        height: u64::try_from(height).unwrap_or(u64::MAX),
-        what,
-    }
+    jpeg::broken(width, height, what)
 }
 
 /// Returns whether a filter gives only black and white pixels.

@@ -5,7 +5,7 @@ use lopdf::{Dictionary, Document, Object};
 use crate::PdfError;
 use crate::budget::WorkBudget;
 use crate::calculator::Calculator;
-use crate::number::{count, dictionary_of, entry, index, interpolate, number};
+use crate::number::{bits, count, dictionary_of, entry, index, interpolate, number};
 use crate::number::{numbers, real, resolve, sample_real};
 use crate::scope::DocumentScope;
 
@@ -179,16 +179,7 @@ impl SampleTable {
     }
 
     fn sample(&self, number: usize) -> f32 {
-        let from = number * self.bits;
-        // The usual depths are whole bytes, which need no loop over bits.
-        if self.bits.is_multiple_of(8) {
-            let bytes = self.samples.get(from / 8..(from + self.bits) / 8).unwrap_or_default();
-            return sample_real(bytes.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte)));
-        }
-        (from..from + self.bits).fold(0.0, |sum, bit| {
-            let byte = self.samples.get(bit / 8).copied().unwrap_or(0);
-            sum * 2.0 + f32::from(byte >> (7 - bit % 8) & 1)
-        })
+        sample_real(bits(&self.samples, number * self.bits, self.bits))
     }
 }
 

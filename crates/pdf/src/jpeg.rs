@@ -119,7 +119,8 @@ pub(super) fn samples(
     Ok(pixels)
 }
 
-fn broken(width: usize, height: usize, what: &'static str) -> PdfError {
+/// Returns the error for an image that cannot be decoded.
+pub(super) fn broken(width: usize, height: usize, what: &'static str) -> PdfError {
     PdfError::Image {
         width: u64::try_from(width).unwrap_or(u64::MAX),
         height: u64::try_from(height).unwrap_or(u64::MAX),

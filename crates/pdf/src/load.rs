@@ -179,10 +179,7 @@ pub(super) fn page_facts(
 fn rectangle(document: &Document, page: &DocumentPage<'_>, key: &[u8]) -> Option<[f32; 4]> {
     let Object::Array(corners) = page.entry(document, key) else { return None };
     let [a, b, c, d] = &corners[..] else { return None };
-    let a = number(document, a).unwrap_or(0.0);
-    let b = number(document, b).unwrap_or(0.0);
-    let c = number(document, c).unwrap_or(0.0);
-    let d = number(document, d).unwrap_or(0.0);
+    let [a, b, c, d] = [a, b, c, d].map(|corner| number(document, corner).unwrap_or(0.0));
     // Any two opposite corners define a rectangle (ISO 32000-1 §7.9.5).
     let sorted = [a.min(c), b.min(d), a.max(c), b.max(d)];
     (sorted[2] > sorted[0] && sorted[3] > sorted[1]).then_some(sorted)

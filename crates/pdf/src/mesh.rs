@@ -7,7 +7,7 @@ use lopdf::{Dictionary, Document, Object};
 use crate::PdfError;
 use crate::content::solid_grey;
 use crate::function::pairs;
-use crate::number::{count, interpolate, numbers, sample, sample_real};
+use crate::number::{bits, count, interpolate, numbers, sample, sample_real};
 use crate::scope::DocumentScope;
 use crate::space::PdfColourSpace;
 
@@ -170,10 +170,7 @@ impl MeshBits<'_> {
         if self.position + count > self.data.len() * 8 {
             return None;
         }
-        let mut value = 0u32;
-        for bit in self.position..self.position + count {
-            value = value << 1 | u32::from(self.data[bit / 8] >> (7 - bit % 8) & 1);
-        }
+        let value = bits(self.data, self.position, count);
         self.position += count;
         Some(value)
     }

@@ -41,6 +41,16 @@ pub(super) fn whole(value: f32) -> i64 {
     value as i64
 }
 
+/// Reads `count` bits, 1 to 32, from the bit `position` of `data`; bits beyond the end are 0.
+pub(super) fn bits(data: &[u8], position: usize, count: usize) -> u32 {
+    let rest = data.get(position / 8..).unwrap_or_default();
+    let mut word = [0; 8];
+    // At most seven bits precede the first one, so five bytes hold all bits.
+    word.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+    let aligned = u64::from_be_bytes(word) << (position % 8);
+    u32::try_from(aligned >> (64 - count)).unwrap_or(u32::MAX)
+}
+
 /// Converts a PDF integer to a real, rounded to the nearest.
 #[expect(clippy::cast_precision_loss, reason = "PDF readers compute in single precision")]
 fn integer_real(value: i64) -> f32 {

@@ -45,20 +45,11 @@ pub(super) fn check(
     let resources = dictionary_of(page.entry(document, b"Resources")).unwrap_or(&none);
     let mut counter =
         OperatorCounter { scope: DocumentScope { document, session }, counts: HashMap::new() };
-    let mut bytes = Vec::new();
-    match page.entry(document, b"Contents") {
-        Object::Stream(stream) => bytes = counter.scope.data(stream)?,
-        Object::Array(parts) => {
-            for part in parts {
-                if let Object::Stream(stream) = resolve(document, part) {
-                    bytes.extend(counter.scope.data(stream)?);
-                    // A token never continues in the next stream (ISO 32000-1 §7.8.2).
-                    bytes.push(b'\n');
-                }
-            }
-        }
-        _ => {}
-    }
+    let bytes = match page.entry(document, b"Contents") {
+        Object::Stream(stream) => counter.scope.data(stream)?,
+        Object::Array(parts) => counter.scope.joined(parts)?,
+        _ => Vec::new(),
+    };
     let drawn = counter.content(&bytes, resources, 0)?;
     if drawn > max { Err(PdfError::TooManyOperators { max }) } else { Ok(()) }
 }

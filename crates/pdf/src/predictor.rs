@@ -68,27 +68,20 @@ pub(super) fn predict(samples: &[u8], columns: usize) -> Vec<u8> {
     let mut result = Vec::with_capacity(samples.len() + samples.len() / columns.max(1) + 1);
     let mut above = vec![0; columns];
     for row in samples.chunks(columns.max(1)) {
-        // The sum of absolute differences, by which PNG encoders choose filters.
-        let sub_cost: u64 = (0..row.len()).map(|at| magnitude(sub(row, at))).sum();
-        let up_cost: u64 =
-            row.iter().zip(&above).map(|(sample, up)| magnitude(sample.wrapping_sub(*up))).sum();
-        if sub_cost <= up_cost {
-            result.push(1);
-            result.extend((0..row.len()).map(|at| sub(row, at)));
-        } else {
-            result.push(2);
-            result.extend(row.iter().zip(&above).map(|(sample, up)| sample.wrapping_sub(*up)));
-        }
+        let left = std::iter::once(&0).chain(row);
+        let sub: Vec<u8> =
+            row.iter().zip(left).map(|(sample, left)| sample.wrapping_sub(*left)).collect();
+        let up: Vec<u8> =
+            row.iter().zip(&above).map(|(sample, up)| sample.wrapping_sub(*up)).collect();
+        let (kind, packed) = if cost(&sub) <= cost(&up) { (1, sub) } else { (2, up) };
+        result.push(kind);
+        result.extend(packed);
         above[..row.len()].copy_from_slice(row);
     }
     result
 }
 
-/// Returns the difference of a sample from the sample to its left.
-fn sub(row: &[u8], at: usize) -> u8 {
-    row[at].wrapping_sub(if at > 0 { row[at - 1] } else { 0 })
-}
-
-fn magnitude(difference: u8) -> u64 {
-    u64::from(difference.min(difference.wrapping_neg()))
+/// Returns the sum of absolute differences, by which PNG encoders choose filters.
+fn cost(differences: &[u8]) -> u64 {
+    differences.iter().map(|value| u64::from((*value).min(value.wrapping_neg()))).sum()
 }

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use lopdf::{Document, ObjectId, Stream};
+use lopdf::{Document, Object, ObjectId, Stream};
 
 use crate::PdfError;
 use crate::budget::WorkBudget;
 use crate::filter::{DecodedStream, decode};
+use crate::number::resolve;
 use crate::space::PdfColourSpace;
 
 /// The mutable state while one document is processed.
@@ -35,6 +36,18 @@ impl DocumentScope<'_> {
     /// Returns the data of a stream after its lossless filters.
     pub(super) fn data(&mut self, stream: &Stream) -> Result<Vec<u8>, PdfError> {
         Ok(self.decoded(stream)?.bytes)
+    }
+
+    /// Joins the data of content streams. A token never continues in the next stream (ISO 32000-1 §7.8.2).
+    pub(super) fn joined(&mut self, parts: &[Object]) -> Result<Vec<u8>, PdfError> {
+        let mut bytes = Vec::new();
+        for part in parts {
+            if let Object::Stream(stream) = resolve(self.document, part) {
+                bytes.extend(self.data(stream)?);
+                bytes.push(b'\n');
+            }
+        }
+        Ok(bytes)
     }
 
     /// Returns the data of a stream and its image filter, if any.

@@ -270,12 +270,9 @@ impl<'a> DocumentWalk<'a> {
         self.convert_one(&mut state, "SMask", PdfObjectKind::SoftMask, resources)?;
         if let Ok(Object::Array(font)) = state.get(b"Font") {
             // The array holds a font and its size; a number is not changed.
-            let font = self.convert_object(
-                Object::Array(font.clone()),
-                ObjectRole::Array(PdfObjectKind::Font),
-                resources,
-            )?;
-            state.set("Font", font);
+            let font = Object::Array(font.clone());
+            let fonts = ObjectRole::Array(PdfObjectKind::Font);
+            state.set("Font", self.convert_object(font, fonts, resources)?);
         }
         Ok(Object::Dictionary(state))
     }
@@ -300,12 +297,8 @@ impl<'a> DocumentWalk<'a> {
         let mut changed = page.clone();
         self.convert_entry(&mut changed, "Resources", ObjectRole::Resources, resources)?;
         self.convert_one(&mut changed, "Group", PdfObjectKind::Group, resources)?;
-        self.convert_entry(
-            &mut changed,
-            "Annots",
-            ObjectRole::Array(PdfObjectKind::Annotation),
-            resources,
-        )?;
+        let annotations = ObjectRole::Array(PdfObjectKind::Annotation);
+        self.convert_entry(&mut changed, "Annots", annotations, resources)?;
         self.convert_one(&mut changed, "Thumb", PdfObjectKind::External, resources)?;
         if let Ok(contents) = page.get(b"Contents") {
             let contents = self.contents(contents, resources)?;
@@ -347,13 +340,7 @@ impl<'a> DocumentWalk<'a> {
         parts: &[Object],
         resources: &Dictionary,
     ) -> Result<Object, PdfError> {
-        let mut bytes = Vec::new();
-        for part in parts {
-            if let Object::Stream(stream) = resolve(self.scope.document, part) {
-                bytes.extend(self.scope.data(stream)?);
-                bytes.push(b'\n');
-            }
-        }
+        let bytes = self.scope.joined(parts)?;
         Ok(match rewrite(&mut self.scope, &bytes, resources, false)? {
             Some(text) => {
                 let dictionary = dictionary! { "Filter" => "FlateDecode" };
@@ -467,12 +454,8 @@ impl<'a> DocumentWalk<'a> {
         }
         let resources = self.own_resources(&font, resources);
         self.convert_entry(&mut font, "Resources", ObjectRole::Resources, &resources)?;
-        self.convert_entry(
-            &mut font,
-            "CharProcs",
-            ObjectRole::Named(PdfObjectKind::Glyph),
-            &resources,
-        )?;
+        let glyphs = ObjectRole::Named(PdfObjectKind::Glyph);
+        self.convert_entry(&mut font, "CharProcs", glyphs, &resources)?;
         Ok(Object::Dictionary(font))
     }
 }

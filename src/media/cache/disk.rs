@@ -16,7 +16,7 @@ use moka::{notification::RemovalCause, sync::Cache};
 use uuid::Uuid;
 
 use super::{
-    RenditionBody,
+    Partitions, RenditionBody,
     record::{decode, encode},
 };
 use crate::media::plan::CacheClass;
@@ -26,10 +26,7 @@ use model::ContentHash;
 /// The block size of the file system. A file occupies whole blocks.
 const BLOCK_BYTES: u64 = 4096;
 
-pub(super) struct DiskTier {
-    standard: DiskPartition,
-    variants: DiskPartition,
-}
+pub(super) struct DiskTier(Partitions<DiskPartition>);
 
 struct DiskPartition {
     dir: PathBuf,
@@ -39,29 +36,22 @@ struct DiskPartition {
 impl DiskTier {
     /// Opens the folder, creates it if it is missing, and reads the files of earlier runs.
     pub(super) fn open(dir: &Path, standard: u64, variants: u64) -> io::Result<Self> {
-        Ok(Self {
+        Ok(Self(Partitions {
             standard: DiskPartition::open(&dir.join("standard"), standard)?,
             variants: DiskPartition::open(&dir.join("variants"), variants)?,
-        })
-    }
-
-    fn partition(&self, class: CacheClass) -> &DiskPartition {
-        match class {
-            CacheClass::Standard => &self.standard,
-            CacheClass::Variant => &self.variants,
-        }
+        }))
     }
 
     pub(super) fn contains(&self, class: CacheClass, key: ContentHash) -> bool {
-        self.partition(class).index.contains_key(&key)
+        self.0.of(class).index.contains_key(&key)
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        self.standard.index.weighted_size() + self.variants.index.weighted_size()
+        self.0.standard.index.weighted_size() + self.0.variants.index.weighted_size()
     }
 
     pub(super) fn read(&self, class: CacheClass, key: ContentHash) -> Option<RenditionBody> {
-        let partition = self.partition(class);
+        let partition = self.0.of(class);
         // Looking up the index counts as a use for the eviction policy.
         partition.index.get(&key)?;
         let body = fs::read(partition.path(key)).ok().and_then(decode);
@@ -78,7 +68,7 @@ impl DiskTier {
         key: ContentHash,
         body: &RenditionBody,
     ) -> io::Result<()> {
-        let partition = self.partition(class);
+        let partition = self.0.of(class);
         let path = partition.path(key);
         // Other processes write into the same folder, so the name is unique.
         let tmp = partition.dir.join(format!("tmp-{}", Uuid::now_v7()));
@@ -249,13 +239,13 @@ mod tests {
         let tier = DiskTier::open(dir.path(), 1 << 20, 1 << 20).expect("opened");
         for (number, cut) in [(1, 0), (2, 3), (3, 500)] {
             tier.write(CacheClass::Standard, key(number), &body(1000)).expect("written");
-            let path = tier.standard.path(key(number));
+            let path = tier.0.standard.path(key(number));
             let bytes = fs::read(&path).expect("read");
             fs::write(&path, &bytes[..cut]).expect("written");
             assert_eq!(tier.read(CacheClass::Standard, key(number)), None, "{cut} bytes");
             assert!(!tier.contains(CacheClass::Standard, key(number)));
         }
-        tier.standard.index.run_pending_tasks();
+        tier.0.standard.index.run_pending_tasks();
         assert_eq!(files(dir.path()), 0);
     }
 
@@ -269,7 +259,7 @@ mod tests {
         for number in 0..200 {
             tier.write(CacheClass::Variant, key(number), &body(4000)).expect("written");
         }
-        tier.variants.index.run_pending_tasks();
+        tier.0.variants.index.run_pending_tasks();
         assert!(tier.bytes() <= 128 << 10);
         assert!(files(&dir.path().join("variants")) <= 16);
         for number in 0..8 {

@@ -32,47 +32,36 @@ use model::ContentHash;
 /// Keys of crops requested once so far, remembered for admission to the disk cache.
 const SEEN_ONCE_MAX: u64 = 100_000;
 
-/// The capacity of a tier's two partitions, in bytes.
-#[derive(Clone, Copy, Debug)]
-struct TierShares {
-    standard: u64,
-    variants: u64,
+/// One value for each of a tier's two partitions.
+struct Partitions<T> {
+    standard: T,
+    variants: T,
 }
 
-impl TierShares {
-    fn new(bytes: u64, crops_share: f32) -> Self {
-        // A share in thousandths keeps the arithmetic in integers.
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "the setting is between 0 and 0.9"
-        )]
-        let thousandths = (crops_share * 1000.0).round() as u64;
-        let variants = bytes / 1000 * thousandths.min(1000);
-        Self { standard: bytes - variants, variants }
-    }
-}
-
-struct MemoryTier {
-    standard: Cache<ContentHash, RenditionBody>,
-    variants: Cache<ContentHash, RenditionBody>,
-}
-
-/// Bytes of an entry in addition to its body: key, counters, the map's slot.
-const ENTRY_BYTES: usize = 256;
-
-impl MemoryTier {
-    fn new(shares: TierShares) -> Self {
-        Self { standard: new_partition(shares.standard), variants: new_partition(shares.variants) }
-    }
-
-    fn partition(&self, class: CacheClass) -> &Cache<ContentHash, RenditionBody> {
+impl<T> Partitions<T> {
+    fn of(&self, class: CacheClass) -> &T {
         match class {
             CacheClass::Standard => &self.standard,
             CacheClass::Variant => &self.variants,
         }
     }
 }
+
+/// Divides the capacity of a tier, in bytes.
+fn shares(bytes: u64, crops_share: f32) -> Partitions<u64> {
+    // A share in thousandths keeps the arithmetic in integers.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the setting is between 0 and 0.9"
+    )]
+    let thousandths = (crops_share * 1000.0).round() as u64;
+    let variants = bytes / 1000 * thousandths.min(1000);
+    Partitions { standard: bytes - variants, variants }
+}
+
+/// Bytes of an entry in addition to its body: key, counters, the map's slot.
+const ENTRY_BYTES: usize = 256;
 
 /// Creates a partition of the memory tier with room for `bytes_max` bytes.
 fn new_partition(bytes_max: u64) -> Cache<ContentHash, RenditionBody> {
@@ -91,7 +80,7 @@ const DISK_QUIET: Duration = Duration::from_secs(60);
 
 /// Both tiers; a tier with a budget of 0 is absent.
 pub(super) struct RenditionCache {
-    memory: Option<MemoryTier>,
+    memory: Option<Partitions<Cache<ContentHash, RenditionBody>>>,
     disk: Option<Arc<DiskTier>>,
     requested_once: Cache<ContentHash, ()>,
     /// Failures to write to the disk tier.
@@ -101,11 +90,13 @@ pub(super) struct RenditionCache {
 impl RenditionCache {
     /// Opens the cache, whose disk tier is in `dir`.
     pub(super) fn open(dir: &Path, budget: CacheBudget) -> Result<Self> {
-        let memory = (budget.memory_bytes > 0)
-            .then(|| MemoryTier::new(TierShares::new(budget.memory_bytes, budget.crops_share)));
+        let memory = (budget.memory_bytes > 0).then(|| {
+            let Partitions { standard, variants } =
+                shares(budget.memory_bytes, budget.crops_share);
+            Partitions { standard: new_partition(standard), variants: new_partition(variants) }
+        });
         let disk = if budget.disk_bytes > 0 {
-            let TierShares { standard, variants } =
-                TierShares::new(budget.disk_bytes, budget.crops_share);
+            let Partitions { standard, variants } = shares(budget.disk_bytes, budget.crops_share);
             Some(Arc::new(DiskTier::open(dir, standard, variants).map_err(Error::internal)?))
         } else {
             None
@@ -130,7 +121,7 @@ impl RenditionCache {
 
     /// Looks the body up in the memory tier.
     pub(super) fn find_in_memory(&self, planned: &PlannedRendition) -> Option<RenditionBody> {
-        self.memory.as_ref()?.partition(planned.class).get(&planned.key)
+        self.memory.as_ref()?.of(planned.class).get(&planned.key)
     }
 
     /// Reads the body from the disk tier and adds it to the memory tier; blocks on the disk.
@@ -144,7 +135,7 @@ impl RenditionCache {
     /// Adds a body to the memory tier.
     pub(super) fn insert(&self, planned: &PlannedRendition, body: &RenditionBody) {
         if let Some(memory) = &self.memory {
-            memory.partition(planned.class).insert(planned.key, body.clone());
+            memory.of(planned.class).insert(planned.key, body.clone());
         }
     }
 

@@ -7,7 +7,6 @@
 
 use jpeg::codec::{ChromaSubsampling, ColourSpace, DecodeScale, Planes, read_header};
 use jpeg::dct::Dct;
-use jpeg::header::ColourModel;
 use jpeg::scan::region::{CountedFrom, RegionSamples, byte_ranges, decode};
 use jpeg::scan::{Scan, ScanError};
 use jpeg_cases::plain::Plain;
@@ -40,7 +39,7 @@ fuzz_target!(|data: &[u8]| {
         let side =
             |bit: u8| if case.options & bit == 0 { CountedFrom::Start } else { CountedFrom::End };
         check_planes(scan, &samples, rect, (&full, (side(1), side(2))));
-    } else if opened.header.colour().is_some_and(|colour| colour != ColourModel::Ycck)
+    } else if opened.header.colour().is_some_and(|colour| colour != ColourSpace::Ycck)
         && scan.components.iter().all(|part| part.cell == (1, 1))
     {
         check_pixels(scan, &samples, rect, &pixels(&repaired, DecodeScale::FULL, extra).data);

@@ -1,9 +1,8 @@
 //! Decodes a picture in parts, on several threads: at a reduced size in bands, or at its full size in strips.
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
-use crate::{BandDecoder, index};
+use crate::{BandDecoder, collect, index};
 use geometry::{Rect, Size};
 use jpeg::codec::{self, CodecError, DecodeOutput, DecodeScale, Pixels};
 use jpeg::scan::index::ScanIndex;
@@ -22,9 +21,6 @@ pub enum BandsError {
     #[error(transparent)]
     Codec(#[from] CodecError),
 }
-
-/// The result of decoding one band.
-type Outcome = Result<DecodeOutput<Pixels>, BandsError>;
 
 /// Number of rows of pixels above and below a strip that interpolation of its chroma needs. One row of chroma
 /// covers up to four rows of pixels.
@@ -154,20 +150,15 @@ pub fn decode_bands(
         return Err(ScanError::Sampling.into());
     }
     let rows = bands::split(scan);
-    let slots: Vec<Mutex<Option<Outcome>>> = rows.iter().map(|_| Mutex::new(None)).collect();
-    parallel_map(rows.len(), &|number| {
-        let band = bands::band(scan, index, bytes, &rows[number], colour);
-        let decoded =
-            band.map_err(BandsError::from).and_then(|band| Ok(codec::decode(&band, scale)?));
-        // A panic cannot leave the value of a slot half-written, so a poisoned lock is still sound.
-        *slots[number].lock().unwrap_or_else(PoisonError::into_inner) = Some(decoded);
+    let decoded = collect(parallel_map, rows.len(), |number| {
+        let band = bands::band(scan, index, bytes, &rows[number], colour)?;
+        Ok::<_, BandsError>(codec::decode(&band, scale)?)
     });
     let size = scale.scaled_size(scan.size);
     let mut joined = Pixels { size, channels: 0, data: Vec::new() };
     let mut warning = None;
-    for slot in slots {
-        let band = slot.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // An empty slot is a band that `parallel_map` did not run. A picture with a gap must not pass.
+    for band in decoded {
+        // A picture with a gap, a band that `parallel_map` did not run, must not pass.
         let DecodeOutput { value, warning: band_warning } = band.ok_or(ScanError::Bytes)??;
         let Size { width, .. } = value.size;
         // Bands are joined row by row, so their widths must agree.

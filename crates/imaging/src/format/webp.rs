@@ -5,6 +5,7 @@
 
 use webp_encoder::{PixelView, WebpError, WebpOptions};
 
+use super::boxes::length_u32;
 use super::quality::interpolate;
 use crate::RasterError;
 use crate::format::{ImageAttachments, ImageCodec, UnencodedPicture};
@@ -143,9 +144,4 @@ fn chunk(out: &mut Vec<u8>, kind: [u8; 4], payload: &[u8]) -> Result<(), RasterE
         out.push(0);
     }
     Ok(())
-}
-
-fn length_u32(bytes: usize) -> Result<u32, RasterError> {
-    u32::try_from(bytes)
-        .map_err(|_| RasterError::Unsupported(format!("{bytes} bytes in a WebP file")))
 }

@@ -19,9 +19,8 @@ mod tests;
 
 use std::convert::Infallible;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
-use crate::{ParallelMap, index};
+use crate::{ParallelMap, collect, index};
 use axis::{Axis, TAP_GROUP};
 use geometry::{Rect, Size};
 use jpeg::codec::Pixels;
@@ -56,13 +55,13 @@ impl From<Rect> for PixelRegion {
 }
 
 impl PixelRegion {
-    /// Returns the region with all coordinates multiplied by `factor`.
-    pub(crate) fn scaled_by(self, factor: f64) -> Self {
+    /// Returns the region with all coordinates multiplied, in a row by `across` and in a column by `down`.
+    pub(crate) fn scaled_by(self, across: f64, down: f64) -> Self {
         Self {
-            x: self.x * factor,
-            y: self.y * factor,
-            width: self.width * factor,
-            height: self.height * factor,
+            x: self.x * across,
+            y: self.y * down,
+            width: self.width * across,
+            height: self.height * down,
         }
     }
 
@@ -71,12 +70,7 @@ impl PixelRegion {
     pub fn rescaled(self, from: Size, to: Size) -> Self {
         let across = f64::from(to.width) / f64::from(from.width.max(1));
         let down = f64::from(to.height) / f64::from(from.height.max(1));
-        Self {
-            x: self.x * across,
-            y: self.y * down,
-            width: self.width * across,
-            height: self.height * down,
-        }
+        self.scaled_by(across, down)
     }
 }
 
@@ -120,9 +114,6 @@ pub(crate) struct LightPixels {
     pub(crate) channels: usize,
     data: Vec<f32>,
 }
-
-/// The reduced rows of a strip, or the error that prevented them; empty until the strip is reduced.
-type StripSlot<E> = Mutex<Option<Result<Vec<f32>, E>>>;
 
 impl Downscale {
     pub(crate) fn new(source: Size, channels: usize, region: PixelRegion, target: Size) -> Self {
@@ -199,17 +190,12 @@ impl Downscale {
         parallel_map: ParallelMap<'_>,
         reduce: impl Fn(&Range<usize>) -> Result<Vec<f32>, E> + Sync,
     ) -> Result<LightPixels, E> {
-        let slots: Vec<StripSlot<E>> = strips.iter().map(|_| Mutex::new(None)).collect();
-        parallel_map(strips.len(), &|number| {
-            let reduced = reduce(&strips[number]);
-            // A panic cannot leave a slot half-written, so a poisoned lock is still sound.
-            *slots[number].lock().unwrap_or_else(PoisonError::into_inner) = Some(reduced);
-        });
-        let parts = slots.into_iter().zip(strips).map(|(slot, strip)| {
-            let reduced = slot.into_inner().unwrap_or_else(PoisonError::into_inner);
-            // A strip that the map left out is reduced here, so that no picture has a gap.
-            reduced.unwrap_or_else(|| reduce(strip))
-        });
+        let reduced = collect(parallel_map, strips.len(), |number| reduce(&strips[number]));
+        // A strip that the map left out is reduced here, so that no picture has a gap.
+        let parts = reduced
+            .into_iter()
+            .zip(strips)
+            .map(|(reduced, strip)| reduced.unwrap_or_else(|| reduce(strip)));
         Ok(self.join(&parts.collect::<Result<Vec<_>, E>>()?))
     }
 

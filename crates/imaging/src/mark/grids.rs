@@ -4,9 +4,9 @@
 //! into luma and chroma layers. The layers are cached by size, orientation, sampling and offset within a chroma
 //! cell.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use super::{CACHED_BITMAPS_MAX, CACHED_PIXELS_MAX, Watermark};
+use super::Watermark;
 use crate::Orientation;
 use crate::blend::{MarkBitmap, blend_chroma_sample, chroma_components, composite, luma};
 use crate::index;
@@ -58,26 +58,9 @@ impl Watermark {
         let cell = chroma.cell();
         let offset = (rect.x % cell.0, rect.y % cell.1);
         let key = LayerKey { size: rect.size(), orientation, cell, offset };
-        let mut cached = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = cached.iter().position(|layers| layers.key == key) {
-            // Moved to the end, because the list is in order of use.
-            let layers = cached.remove(found);
-            cached.push(Arc::clone(&layers));
-            return PlacedMark { layers, rect };
-        }
-        drop(cached);
-        // Prepared outside the lock: two threads may prepare the same mark, but neither waits.
-        let (stamp, _) = self.prepare(image);
-        let layers = Arc::new(MarkLayers::new(&stamp, key));
-        let mut cached = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
-        // A different thread may have prepared the same mark meanwhile.
-        cached.retain(|other| other.key != key);
-        cached.push(Arc::clone(&layers));
-        let mut pixels: usize = cached.iter().map(|layers| layers.luma.len()).sum();
-        // The newest layers stay even if they alone exceed the limit.
-        while cached.len() > CACHED_BITMAPS_MAX || pixels > CACHED_PIXELS_MAX && cached.len() > 1 {
-            pixels -= cached.remove(0).luma.len();
-        }
+        let make = || MarkLayers::new(&self.prepare(image).0, key);
+        let layers =
+            self.layers.find_or_make(|layers| layers.key == key, make, |layers| layers.luma.len());
         PlacedMark { layers, rect }
     }
 }

@@ -130,10 +130,9 @@ pub struct Watermark {
     margin_fraction: f32,
     opacity: f32,
     id: String,
-    /// Cached bitmaps, least recently used first.
-    bitmaps: Mutex<Vec<Arc<MarkBitmap>>>,
-    /// Cached layers for the grids of components, least recently used first.
-    layers: Mutex<Vec<Arc<grids::MarkLayers>>>,
+    bitmaps: RecentMarks<MarkBitmap>,
+    /// Layers for the grids of components.
+    layers: RecentMarks<grids::MarkLayers>,
 }
 
 impl std::fmt::Debug for Watermark {
@@ -172,8 +171,8 @@ impl Watermark {
             margin_fraction,
             opacity,
             id,
-            bitmaps: Mutex::default(),
-            layers: Mutex::default(),
+            bitmaps: RecentMarks(Mutex::default()),
+            layers: RecentMarks(Mutex::default()),
         })
     }
 
@@ -224,37 +223,9 @@ impl Watermark {
         let rect = self.placement(image);
         let size = Size { width: rect.width, height: rect.height };
         let position = MarkPosition { x: i64::from(rect.x), y: i64::from(rect.y) };
-        if let Some(stamp) = self.find_cached(size) {
-            return (stamp, position);
-        }
-        // Drawn outside the lock: two threads may draw the same mark, but neither waits.
-        let stamp = Arc::new(self.draw(size));
-        self.cache_bitmap(Arc::clone(&stamp));
-        (stamp, position)
-    }
-
-    fn find_cached(&self, size: Size) -> Option<Arc<MarkBitmap>> {
-        let mut cached = self.bitmaps.lock().unwrap_or_else(PoisonError::into_inner);
-        let index = cached.iter().position(|stamp| stamp.size == size)?;
-        // Moved to the end, because the list is in order of use.
-        let stamp = cached.remove(index);
-        cached.push(Arc::clone(&stamp));
-        Some(stamp)
-    }
-
-    fn cache_bitmap(&self, stamp: Arc<MarkBitmap>) {
-        // A mark that alone exceeds the limit would evict all others.
-        if stamp.pixels.len() > CACHED_PIXELS_MAX {
-            return;
-        }
-        let mut cached = self.bitmaps.lock().unwrap_or_else(PoisonError::into_inner);
-        // A different thread may have drawn the same size meanwhile.
-        cached.retain(|other| other.size != stamp.size);
-        cached.push(stamp);
-        let mut pixels: usize = cached.iter().map(|stamp| stamp.pixels.len()).sum();
-        while cached.len() > CACHED_BITMAPS_MAX || pixels > CACHED_PIXELS_MAX {
-            pixels -= cached.remove(0).pixels.len();
-        }
+        let is_wanted = |stamp: &MarkBitmap| stamp.size == size;
+        let pixels = |stamp: &MarkBitmap| stamp.pixels.len();
+        (self.bitmaps.find_or_make(is_wanted, || self.draw(size), pixels), position)
     }
 
     fn draw(&self, size: Size) -> MarkBitmap {
@@ -271,6 +242,40 @@ impl Watermark {
             }
             Artwork::Picture(picture) => draw_picture(picture, size, self.opacity),
         }
+    }
+}
+
+/// Recently used marks, least recently used first.
+struct RecentMarks<T>(Mutex<Vec<Arc<T>>>);
+
+impl<T> RecentMarks<T> {
+    /// Returns the cached mark that is wanted, or makes it and caches it. `pixels` returns the size of a mark.
+    fn find_or_make(
+        &self,
+        is_wanted: impl Fn(&T) -> bool,
+        make: impl FnOnce() -> T,
+        pixels: impl Fn(&T) -> usize,
+    ) -> Arc<T> {
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = cached.iter().position(|mark| is_wanted(mark)) {
+            // Moved to the end, because the list is in order of use.
+            let mark = cached.remove(found);
+            cached.push(Arc::clone(&mark));
+            return mark;
+        }
+        drop(cached);
+        // Made outside the lock: two threads may make the same mark, but neither waits.
+        let mark = Arc::new(make());
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A different thread may have made the same mark meanwhile.
+        cached.retain(|other| !is_wanted(other));
+        cached.push(Arc::clone(&mark));
+        let mut total: usize = cached.iter().map(|mark| pixels(mark)).sum();
+        // The newest mark stays even if it alone exceeds the limit.
+        while cached.len() > CACHED_BITMAPS_MAX || total > CACHED_PIXELS_MAX && cached.len() > 1 {
+            total -= pixels(&cached.remove(0));
+        }
+        mark
     }
 }
 

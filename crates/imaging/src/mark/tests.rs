@@ -85,7 +85,7 @@ fn prepared_marks_are_cached_within_bounds() {
     for width in 400..400 + u32::try_from(CACHED_BITMAPS_MAX).unwrap() * 8 {
         marker.prepare(Size { width, height: 300 });
     }
-    let kept = marker.bitmaps.lock().unwrap();
+    let kept = marker.bitmaps.0.lock().unwrap();
     assert_eq!(kept.len(), CACHED_BITMAPS_MAX);
     assert!(!kept.iter().any(|stamp| Arc::ptr_eq(stamp, &first)));
 }

@@ -85,31 +85,26 @@ pub enum ChromaSubsampling {
     Other,
 }
 
+/// The pixels per chroma sample, across and down, and the library's name of each subsampling.
+const SUBSAMPLINGS: [(ChromaSubsampling, (u32, u32), Subsamp); 6] = [
+    (ChromaSubsampling::Full, (1, 1), Subsamp::None),
+    (ChromaSubsampling::Half, (2, 1), Subsamp::Sub2x1),
+    (ChromaSubsampling::Quarter, (2, 2), Subsamp::Sub2x2),
+    (ChromaSubsampling::HalfDown, (1, 2), Subsamp::Sub1x2),
+    (ChromaSubsampling::QuarterAcross, (4, 1), Subsamp::Sub4x1),
+    (ChromaSubsampling::QuarterDown, (1, 4), Subsamp::Sub1x4),
+];
+
 impl ChromaSubsampling {
     /// Returns the pixels per chroma sample, across and down; `(1, 1)` for [`ChromaSubsampling::Other`].
     #[must_use]
     pub fn cell(self) -> (u32, u32) {
-        match self {
-            ChromaSubsampling::Full | ChromaSubsampling::Other => (1, 1),
-            ChromaSubsampling::Half => (2, 1),
-            ChromaSubsampling::Quarter => (2, 2),
-            ChromaSubsampling::HalfDown => (1, 2),
-            ChromaSubsampling::QuarterAcross => (4, 1),
-            ChromaSubsampling::QuarterDown => (1, 4),
-        }
+        SUBSAMPLINGS.iter().find(|known| known.0 == self).map_or((1, 1), |known| known.1)
     }
 
     /// Finds the subsampling with this number of pixels per chroma sample, across and down.
     pub(crate) fn from_cell(cell: (u32, u32)) -> Option<ChromaSubsampling> {
-        let all = [
-            ChromaSubsampling::Full,
-            ChromaSubsampling::Half,
-            ChromaSubsampling::Quarter,
-            ChromaSubsampling::HalfDown,
-            ChromaSubsampling::QuarterAcross,
-            ChromaSubsampling::QuarterDown,
-        ];
-        all.into_iter().find(|chroma| chroma.cell() == cell)
+        SUBSAMPLINGS.iter().find(|known| known.1 == cell).map(|known| known.0)
     }
 
     /// Returns the subsampling of the picture after a quarter turn.
@@ -121,31 +116,19 @@ impl ChromaSubsampling {
     }
 
     fn from_subsamp(subsamp: Subsamp) -> ChromaSubsampling {
-        match subsamp {
-            Subsamp::None | Subsamp::Gray => ChromaSubsampling::Full,
-            Subsamp::Sub2x1 => ChromaSubsampling::Half,
-            Subsamp::Sub2x2 => ChromaSubsampling::Quarter,
-            Subsamp::Sub1x2 => ChromaSubsampling::HalfDown,
-            Subsamp::Sub4x1 => ChromaSubsampling::QuarterAcross,
-            Subsamp::Sub1x4 => ChromaSubsampling::QuarterDown,
-            // The library may add samplings: its enum is not exhaustive.
-            Subsamp::Unknown | _ => ChromaSubsampling::Other,
+        if subsamp == Subsamp::Gray {
+            return ChromaSubsampling::Full;
         }
+        let known = SUBSAMPLINGS.iter().find(|known| known.2 == subsamp);
+        known.map_or(ChromaSubsampling::Other, |known| known.0)
     }
 
     fn subsamp(self, space: ColourSpace) -> Subsamp {
         if space == ColourSpace::Grey {
             return Subsamp::Gray;
         }
-        match self {
-            // An unusual sampling is encoded without subsampling, which loses no chroma.
-            ChromaSubsampling::Full | ChromaSubsampling::Other => Subsamp::None,
-            ChromaSubsampling::Half => Subsamp::Sub2x1,
-            ChromaSubsampling::Quarter => Subsamp::Sub2x2,
-            ChromaSubsampling::HalfDown => Subsamp::Sub1x2,
-            ChromaSubsampling::QuarterAcross => Subsamp::Sub4x1,
-            ChromaSubsampling::QuarterDown => Subsamp::Sub1x4,
-        }
+        // An unusual sampling is encoded without subsampling, which loses no chroma.
+        SUBSAMPLINGS.iter().find(|known| known.0 == self).map_or(Subsamp::None, |known| known.2)
     }
 }
 

@@ -56,17 +56,11 @@ pub struct EncodeOptions {
 /// other samplings.
 pub fn encode(pixels: &Pixels, options: &EncodeOptions) -> Result<Vec<u8>, CodecError> {
     let (width, height) = checked_size(pixels)?;
-    let factor = match options.sampling {
-        ChromaSubsampling::Quarter if pixels.channels == 3 => 2,
-        ChromaSubsampling::Full | ChromaSubsampling::Quarter => 1,
-        ChromaSubsampling::Half
-        | ChromaSubsampling::HalfDown
-        | ChromaSubsampling::QuarterAcross
-        | ChromaSubsampling::QuarterDown
-        | ChromaSubsampling::Other => {
-            return Err(CodecError::Unsupported("chroma other than 4:4:4 and 4:2:0".to_owned()));
-        }
-    };
+    if !matches!(options.sampling, ChromaSubsampling::Full | ChromaSubsampling::Quarter) {
+        return Err(CodecError::Unsupported("chroma other than 4:4:4 and 4:2:0".to_owned()));
+    }
+    let is_halved = options.sampling == ChromaSubsampling::Quarter && pixels.channels == 3;
+    let factor = if is_halved { 2 } else { 1 };
     let (luma, chroma) = planes(pixels, width, height, factor);
     let picture = Picture::quantise(&luma, &chroma, factor, options.quality);
     Ok(picture.file(pixels.size))

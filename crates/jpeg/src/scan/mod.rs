@@ -58,7 +58,7 @@ use strum::IntoStaticStr;
 use thiserror::Error;
 
 use crate::codec::{ChromaSubsampling, ColourSpace};
-use crate::header::{CodingProcess, ColourModel, DAC, DHT, JpegHeader};
+use crate::header::{CodingProcess, DAC, DHT, JpegHeader};
 use geometry::{Rect, Size};
 use tables::{AC, DC, HuffmanDecoder, HuffmanSpec};
 
@@ -453,8 +453,8 @@ fn planes(
     components: &[ScanComponent],
 ) -> Option<(ColourSpace, ChromaSubsampling)> {
     match (header.colour(), components) {
-        (Some(ColourModel::Gray), _) => Some((ColourSpace::Grey, ChromaSubsampling::Full)),
-        (Some(ColourModel::YCbCr), [luma, blue, red]) => {
+        (Some(ColourSpace::Grey), _) => Some((ColourSpace::Grey, ChromaSubsampling::Full)),
+        (Some(ColourSpace::YCbCr), [luma, blue, red]) => {
             // Planes need full luma and one grid for both chroma components.
             let full = luma.cell == (1, 1)
                 && (blue.across, blue.down) == (red.across, red.down)
