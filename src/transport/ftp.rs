@@ -117,12 +117,8 @@ impl FtpTarget {
         let host = self.host.as_str();
         if self.security == FtpSecurity::Implicit {
             // The library opens this connection itself, so it is given addresses that were checked.
-            let addresses = conversation
-                .await_connection(
-                    SendStep::Connect,
-                    NetworkPolicy::resolve(policy, host, self.port),
-                )
-                .await?;
+            let resolved = policy.resolve(host, self.port);
+            let addresses = conversation.await_connection(SendStep::Connect, resolved).await?;
             let connected = AsyncRustlsFtpStream::connect_secure_implicit(
                 addresses.as_slice(),
                 self.connector(conversation)?,
@@ -136,9 +132,8 @@ impl FtpTarget {
             }
             return Ok(ftp);
         }
-        let tcp = conversation
-            .await_connection(SendStep::Connect, policy.connect(host, self.port))
-            .await?;
+        let connected = policy.connect(host, self.port);
+        let tcp = conversation.await_connection(SendStep::Connect, connected).await?;
         let greeted = AsyncRustlsFtpStream::connect_with_stream(tcp);
         let ftp = conversation.await_answer(SendStep::Connect, greeted).await?;
         if self.security == FtpSecurity::None {

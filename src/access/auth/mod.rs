@@ -197,17 +197,12 @@ impl Auth {
         credentials: PresentedCredentials<'_>,
         now: Timestamp,
     ) -> Result<Option<Arc<Principal>>> {
+        let hash = |text: &str| ContentHash::new(text.as_bytes());
         let hash = match credentials {
             PresentedCredentials::Absent | PresentedCredentials::Unknown => return Ok(None),
-            PresentedCredentials::Bearer(text) => {
-                CredentialHash::Bearer(ContentHash::new(text.as_bytes()))
-            }
-            PresentedCredentials::ApiKey(text) => {
-                CredentialHash::ApiKey(ContentHash::new(text.as_bytes()))
-            }
-            PresentedCredentials::Session(text) => {
-                CredentialHash::Session(ContentHash::new(text.as_bytes()))
-            }
+            PresentedCredentials::Bearer(text) => CredentialHash::Bearer(hash(text)),
+            PresentedCredentials::ApiKey(text) => CredentialHash::ApiKey(hash(text)),
+            PresentedCredentials::Session(text) => CredentialHash::Session(hash(text)),
         };
         let changes = self.inner.changes.load(Ordering::SeqCst);
         if let Some(cached) = self.inner.callers.get(&hash)

@@ -22,10 +22,8 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 pub use keys::CreatedKey;
-pub use logins::UserLoginState;
 pub use passwords::{
-    LinkDelivery, LinkPasswordReset, OpenedLink, PASSWORD_LINK_KEY, PasswordChange,
-    PasswordOutcome, SentLink,
+    LinkPasswordReset, OpenedLink, PASSWORD_LINK_KEY, PasswordChange, PasswordOutcome,
 };
 
 use passwords::{invite, link_event};
