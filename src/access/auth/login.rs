@@ -123,8 +123,7 @@ impl Auth {
             return Ok(typed);
         }
         let canonical = self
-            .inner
-            .db
+            .db()
             .read(move |tx| {
                 // An exact name wins: names that differ only in case may both exist.
                 let is_exact = tx.find_user_by_name(&typed)?.is_some();
@@ -219,8 +218,7 @@ impl Auth {
         keys.extend(cookie.map(|cookie| device_key(cookie.device)));
         let name = request.user_name.to_owned();
         let (found, failures) = self
-            .inner
-            .db
+            .db()
             .read(move |tx| Ok((tx.find_user_by_name(&name)?, tx.list_failed_logins(&keys)?)))
             .await?;
         self.inner.throttle.merge(&failures, now);

@@ -360,11 +360,8 @@ impl Auth {
         T: Send + 'static,
         F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
     {
-        let (outcome, changes) = self
-            .inner
-            .db
-            .write(|tx| write(tx).map(|outcome| (outcome, tx.account_changes())))
-            .await?;
+        let (outcome, changes) =
+            self.db().write(|tx| write(tx).map(|outcome| (outcome, tx.account_changes()))).await?;
         self.invalidate(&changes);
         Ok(outcome)
     }

@@ -21,7 +21,6 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
-pub use keys::CreatedKey;
 pub use passwords::{
     LinkPasswordReset, OpenedLink, PASSWORD_LINK_KEY, PasswordChange, PasswordOutcome,
 };
