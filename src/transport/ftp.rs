@@ -57,10 +57,7 @@ impl FtpTarget {
         } else {
             FtpSecurity::Explicit
         };
-        let port = match security {
-            FtpSecurity::None | FtpSecurity::Explicit => 21,
-            FtpSecurity::Implicit => 990,
-        };
+        let port = if security == FtpSecurity::Implicit { 990 } else { 21 };
         let password = fields.find_line("password")?;
         Ok(Self {
             host: fields.host("host")?,
@@ -69,11 +66,7 @@ impl FtpTarget {
             username: fields.text("username")?,
             password: password.ok_or_else(|| missing("password"))?,
             path: FolderPath::read(fields, "path", true)?,
-            authority: if encrypted {
-                read_authority(fields)?
-            } else {
-                CustomAuthority::default()
-            },
+            authority: encrypted.then(|| read_authority(fields)).transpose()?.unwrap_or_default(),
         })
     }
 
