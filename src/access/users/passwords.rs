@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
 use super::{Administration, Users, organization_view::password_link};
-use crate::access::auth::{LoginOutcome, LoginRequest, PasswordFlaw};
+use crate::access::auth::{LoginOutcome, PasswordFlaw};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::OUTBOX_PER_USER_MAX;
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
@@ -72,8 +72,6 @@ pub struct PasswordChange<'a> {
     pub revokes_keys: bool,
     /// The address of the client.
     pub address: IpAddr,
-    /// The device cookie of the browser, if it has one.
-    pub device_cookie: Option<&'a str>,
 }
 
 /// A request to set a password by a link.
@@ -299,13 +297,8 @@ impl Users {
         change: PasswordChange<'_>,
         now: Timestamp,
     ) -> Result<PasswordOutcome> {
-        let attempt = LoginRequest {
-            user_name: &account.user.user_name,
-            password: change.old,
-            address: change.address,
-            device_cookie: change.device_cookie,
-        };
-        let login = match self.auth.log_in(&attempt, now).await? {
+        let name = &account.user.user_name;
+        let login = match self.auth.login(name, change.old, change.address, now).await? {
             LoginOutcome::Ok(login) => login,
             // The throttle counts this like a login: a stolen session must not serve for guessing.
             LoginOutcome::Refused => return Ok(PasswordOutcome::Wrong),
