@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::{CommandFailure, CommonArgs, open_archive, print_error, print_line, table::table};
-use crate::access::oauth::SigningKeys;
+use crate::access::oauth::{list_signing_keys, published_until, rotate_signing_keys};
 use crate::runtime::clock;
 use crate::runtime::config;
 use crate::storage::database::ListedSigningKey;
@@ -36,8 +36,7 @@ pub(super) fn run(command: SigningKeyCommand) -> Result<(), CommandFailure> {
     match command {
         SigningKeyCommand::Rotate { common, json } => {
             let (config, _) = config::load(&common.sources(&[]))?;
-            let keys = SigningKeys::new(open_archive(&config)?.db);
-            let kid = keys.rotate(clock::now())?;
+            let kid = rotate_signing_keys(&open_archive(&config)?.db, clock::now())?;
             if json {
                 print_line(&json!({ "kid": kid }).to_string());
             } else {
@@ -47,7 +46,7 @@ pub(super) fn run(command: SigningKeyCommand) -> Result<(), CommandFailure> {
         }
         SigningKeyCommand::List { common, json } => {
             let (config, _) = config::load(&common.sources(&[]))?;
-            let listed = SigningKeys::new(open_archive(&config)?.db).list()?;
+            let listed = list_signing_keys(&open_archive(&config)?.db)?;
             list(&listed, config.auth.access_token_s, json);
             Ok(())
         }
@@ -65,8 +64,7 @@ fn list(keys: &[ListedSigningKey], access_token_s: u32, json: bool) {
 }
 
 fn facts(key: &ListedSigningKey, access_token_s: u32) -> Value {
-    let published_until =
-        key.retired.map(|retired| SigningKeys::published_until(retired, access_token_s));
+    let published_until = key.retired.map(|retired| published_until(retired, access_token_s));
     json!({
         "kid": key.kid,
         "created": key.created,
@@ -78,7 +76,7 @@ fn facts(key: &ListedSigningKey, access_token_s: u32) -> Value {
 fn row(key: &ListedSigningKey, access_token_s: u32) -> [String; 3] {
     let state = match key.retired {
         Some(retired) => {
-            let until = SigningKeys::published_until(retired, access_token_s);
+            let until = published_until(retired, access_token_s);
             format!("retired {retired}, published until {until}")
         }
         None => "signs".to_owned(),
