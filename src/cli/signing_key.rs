@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::table::print_list;
 use super::{CommandFailure, CommonArgs, open_archive, print_error, print_json};
-use crate::access::oauth::SigningKeys;
+use crate::access::oauth::{list_signing_keys, published_until, rotate_signing_keys};
 use crate::runtime::clock;
 use crate::storage::database::ListedSigningKey;
 
@@ -35,8 +35,8 @@ pub(super) enum SigningKeyCommand {
 pub(super) fn run(command: SigningKeyCommand) -> Result<(), CommandFailure> {
     match command {
         SigningKeyCommand::Rotate { common, json } => {
-            let keys = SigningKeys::new(open_archive(&common.config()?)?.db);
-            let kid = keys.rotate(clock::now())?;
+            let archive = open_archive(&common.config()?)?;
+            let kid = rotate_signing_keys(&archive.db, clock::now())?;
             if json {
                 print_json(&json!({ "kid": kid }));
             } else {
@@ -45,7 +45,7 @@ pub(super) fn run(command: SigningKeyCommand) -> Result<(), CommandFailure> {
         }
         SigningKeyCommand::List { common, json } => {
             let config = common.config()?;
-            let keys = SigningKeys::new(open_archive(&config)?.db).list()?;
+            let keys = list_signing_keys(&open_archive(&config)?.db)?;
             let seconds = config.auth.access_token_s;
             let head = ["KID", "CREATED", "STATE"];
             print_list(json, &keys, |key| facts(key, seconds), head, |key| row(key, seconds));
@@ -55,8 +55,7 @@ pub(super) fn run(command: SigningKeyCommand) -> Result<(), CommandFailure> {
 }
 
 fn facts(key: &ListedSigningKey, access_token_s: u32) -> Value {
-    let published_until =
-        key.retired.map(|retired| SigningKeys::published_until(retired, access_token_s));
+    let published_until = key.retired.map(|retired| published_until(retired, access_token_s));
     json!({
         "kid": key.kid,
         "created": key.created,
@@ -68,7 +67,7 @@ fn facts(key: &ListedSigningKey, access_token_s: u32) -> Value {
 fn row(key: &ListedSigningKey, access_token_s: u32) -> [String; 3] {
     let state = match key.retired {
         Some(retired) => {
-            let until = SigningKeys::published_until(retired, access_token_s);
+            let until = published_until(retired, access_token_s);
             format!("retired {retired}, published until {until}")
         }
         None => "signs".to_owned(),

@@ -57,10 +57,7 @@ impl FtpTarget {
         } else {
             FtpSecurity::Explicit
         };
-        let port = match security {
-            FtpSecurity::None | FtpSecurity::Explicit => 21,
-            FtpSecurity::Implicit => 990,
-        };
+        let port = if security == FtpSecurity::Implicit { 990 } else { 21 };
         let password = fields.find_line("password")?;
         Ok(Self {
             host: fields.host("host")?,
@@ -69,11 +66,7 @@ impl FtpTarget {
             username: fields.text("username")?,
             password: password.ok_or_else(|| missing("password"))?,
             path: FolderPath::read(fields, "path", true)?,
-            authority: if encrypted {
-                read_authority(fields)?
-            } else {
-                CustomAuthority::default()
-            },
+            authority: encrypted.then(|| read_authority(fields)).transpose()?.unwrap_or_default(),
         })
     }
 
@@ -117,12 +110,8 @@ impl FtpTarget {
         let host = self.host.as_str();
         if self.security == FtpSecurity::Implicit {
             // The library opens this connection itself, so it is given addresses that were checked.
-            let addresses = conversation
-                .await_connection(
-                    SendStep::Connect,
-                    NetworkPolicy::resolve(policy, host, self.port),
-                )
-                .await?;
+            let resolved = policy.resolve(host, self.port);
+            let addresses = conversation.await_connection(SendStep::Connect, resolved).await?;
             let connected = AsyncRustlsFtpStream::connect_secure_implicit(
                 addresses.as_slice(),
                 self.connector(conversation)?,
@@ -136,9 +125,8 @@ impl FtpTarget {
             }
             return Ok(ftp);
         }
-        let tcp = conversation
-            .await_connection(SendStep::Connect, policy.connect(host, self.port))
-            .await?;
+        let connected = policy.connect(host, self.port);
+        let tcp = conversation.await_connection(SendStep::Connect, connected).await?;
         let greeted = AsyncRustlsFtpStream::connect_with_stream(tcp);
         let ftp = conversation.await_answer(SendStep::Connect, greeted).await?;
         if self.security == FtpSecurity::None {

@@ -53,10 +53,8 @@ pub(super) struct S3Target {
 impl S3Target {
     pub(super) fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {
         let allow_http = fields.switch("allowHttp")?;
-        let endpoint = match fields.find_text("endpoint")? {
-            Some(text) => Some(address("endpoint", &text, allow_http)?),
-            None => None,
-        };
+        let endpoint = fields.find_text("endpoint")?;
+        let endpoint = endpoint.map(|text| address("endpoint", &text, allow_http)).transpose()?;
         let bucket = fields.text("bucket")?;
         let is_allowed =
             bucket.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte));

@@ -198,14 +198,12 @@ impl SftpTarget {
         let result = match &self.proof {
             SshProof::Password(password) => {
                 let result = ssh.authenticate_password(user, password.reveal()).await?;
-                match &result {
-                    AuthResult::Failure { remaining_methods, .. }
-                        if remaining_methods.contains(&russh::MethodKind::KeyboardInteractive) =>
-                    {
-                        return answer_questions(ssh, user, password).await;
-                    }
-                    AuthResult::Failure { .. } | AuthResult::Success => result,
+                if let AuthResult::Failure { remaining_methods, .. } = &result
+                    && remaining_methods.contains(&russh::MethodKind::KeyboardInteractive)
+                {
+                    return answer_questions(ssh, user, password).await;
                 }
+                result
             }
             SshProof::Key(key) => {
                 let key = PrivateKeyWithHashAlg::new(key.clone(), None);

@@ -246,20 +246,15 @@ fn invalid_secret() -> FieldProblem {
 
 /// Finds the read failure of our own file that aborted a request.
 fn own_failure(error: &(dyn std::error::Error + 'static)) -> Option<SendFault> {
-    let mut next = Some(error);
-    while let Some(cause) = next {
-        if let Some(SourceFailure(fault)) = cause.downcast_ref::<SourceFailure>() {
-            // Rebuilt, because an error cannot be moved or cloned out of the chain.
-            if let SendFault::Length { name, expected, found } = fault {
-                let name = name.clone();
-                return Some(SendFault::Length { name, expected: *expected, found: *found });
-            }
-            let cause = std::io::Error::other(fault.to_string());
-            return Some(SendFault::Content { name: "the file".into(), cause });
-        }
-        next = cause.source();
+    let mut causes = std::iter::successors(Some(error), |&cause| cause.source());
+    let SourceFailure(fault) = causes.find_map(|cause| cause.downcast_ref::<SourceFailure>())?;
+    // Rebuilt, because an error cannot be moved or cloned out of the chain.
+    if let SendFault::Length { name, expected, found } = fault {
+        let name = name.clone();
+        return Some(SendFault::Length { name, expected: *expected, found: *found });
     }
-    None
+    let cause = std::io::Error::other(fault.to_string());
+    Some(SendFault::Content { name: "the file".into(), cause })
 }
 
 async fn sha256_hex(mut reader: OutgoingReader) -> Result<String, SendFault> {

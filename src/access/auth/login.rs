@@ -123,8 +123,7 @@ impl Auth {
             return Ok(typed);
         }
         let canonical = self
-            .inner
-            .db
+            .db()
             .read(move |tx| {
                 // An exact name wins: names that differ only in case may both exist.
                 let is_exact = tx.find_user_by_name(&typed)?.is_some();
@@ -174,15 +173,15 @@ impl Auth {
         if is_too_long(request) {
             return;
         }
-        let (action, outcome) = match login {
+        let action = match login {
             LoginOutcome::Ok(authenticated) => {
                 let user = &authenticated.account.user;
                 audit::record(audit::login_event(AuditAction::Login, Some(user)));
                 return;
             }
-            LoginOutcome::Refused => (AuditAction::Login, audit::AuditOutcome::Refused),
+            LoginOutcome::Refused => AuditAction::Login,
             LoginOutcome::Throttled(_) if audit::count_throttled(now) => {
-                (AuditAction::LoginThrottled, audit::AuditOutcome::Refused)
+                AuditAction::LoginThrottled
             }
             LoginOutcome::Throttled(_) => return,
         };
@@ -190,7 +189,8 @@ impl Auth {
         let found = self.inner.db.read(move |tx| tx.find_user_by_name(&name)).await;
         // A failure of the database must not hide the attempt.
         let user = found.ok().flatten().map(|(user, _)| user);
-        audit::record(audit::login_event(action, user.as_ref()).with_outcome(outcome));
+        let event = audit::login_event(action, user.as_ref());
+        audit::record(event.with_outcome(audit::AuditOutcome::Refused));
     }
 
     async fn check(&self, request: &LoginRequest<'_>, now: Timestamp) -> Result<LoginOutcome> {
@@ -219,8 +219,7 @@ impl Auth {
         keys.extend(cookie.map(|cookie| device_key(cookie.device)));
         let name = request.user_name.to_owned();
         let (found, failures) = self
-            .inner
-            .db
+            .db()
             .read(move |tx| Ok((tx.find_user_by_name(&name)?, tx.list_failed_logins(&keys)?)))
             .await?;
         self.inner.throttle.merge(&failures, now);

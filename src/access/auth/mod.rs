@@ -197,17 +197,12 @@ impl Auth {
         credentials: PresentedCredentials<'_>,
         now: Timestamp,
     ) -> Result<Option<Arc<Principal>>> {
+        let hash = |text: &str| ContentHash::new(text.as_bytes());
         let hash = match credentials {
             PresentedCredentials::Absent | PresentedCredentials::Unknown => return Ok(None),
-            PresentedCredentials::Bearer(text) => {
-                CredentialHash::Bearer(ContentHash::new(text.as_bytes()))
-            }
-            PresentedCredentials::ApiKey(text) => {
-                CredentialHash::ApiKey(ContentHash::new(text.as_bytes()))
-            }
-            PresentedCredentials::Session(text) => {
-                CredentialHash::Session(ContentHash::new(text.as_bytes()))
-            }
+            PresentedCredentials::Bearer(text) => CredentialHash::Bearer(hash(text)),
+            PresentedCredentials::ApiKey(text) => CredentialHash::ApiKey(hash(text)),
+            PresentedCredentials::Session(text) => CredentialHash::Session(hash(text)),
         };
         let changes = self.inner.changes.load(Ordering::SeqCst);
         if let Some(cached) = self.inner.callers.get(&hash)
@@ -365,11 +360,8 @@ impl Auth {
         T: Send + 'static,
         F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
     {
-        let (outcome, changes) = self
-            .inner
-            .db
-            .write(|tx| write(tx).map(|outcome| (outcome, tx.account_changes())))
-            .await?;
+        let (outcome, changes) =
+            self.db().write(|tx| write(tx).map(|outcome| (outcome, tx.account_changes()))).await?;
         self.invalidate(&changes);
         Ok(outcome)
     }

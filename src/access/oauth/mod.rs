@@ -61,7 +61,7 @@ pub use error::{AuthorizationError, OAuthErrorCode, TokenError};
 pub use grant::TokenSet;
 pub use parameters::{OAuthParameters, ParametersError};
 pub use request::{AuthorizationRequest, Prompt, ResponseType, parse as parse_request};
-pub use rotation::SigningKeys;
+pub use rotation::{list_signing_keys, published_until, rotate_signing_keys};
 
 use crate::access::auth::{Auth, AuthenticatedLogin, RandomSecret};
 use crate::runtime::error::{Error, Result};

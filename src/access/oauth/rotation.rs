@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::keys;
 use crate::runtime::error::Result;
-use crate::storage::database::{Db, ListedSigningKey};
+use crate::storage::database::{AccountChange, Db, ListedSigningKey};
 
 /// Seconds that a retired signing key stays published after the expiry of the last token that it may have
 /// signed: other nodes sign with it until they have followed the change.
@@ -24,41 +24,29 @@ pub(super) fn published_since(now: Timestamp, access_token_s: u32) -> Timestamp 
     now.checked_sub(published_for(access_token_s)).unwrap_or(Timestamp::MIN)
 }
 
-/// The signing keys of id tokens, for the operator's commands. The functions block.
-pub struct SigningKeys {
-    db: Db,
+/// Generates a new key, which signs from now on, and retires the others; returns its key id. Blocks.
+///
+/// Running nodes follow the change and sign with the new key within a second.
+pub fn rotate_signing_keys(db: &Db, now: Timestamp) -> Result<String> {
+    // Generated before the transaction, because generating lasts a tenth of a second.
+    let generated = keys::make()?;
+    let kid = generated.kid.clone();
+    db.write_blocking(move |tx| {
+        // Retired first, so that only the new key is left to sign.
+        tx.retire_signing_keys(now)?;
+        tx.write_signing_key(&generated, now)?;
+        tx.log_account_change(AccountChange::SigningKeys, now)
+    })?;
+    Ok(kid)
 }
 
-impl SigningKeys {
-    /// Opens the signing keys in `db`.
-    pub fn new(db: Db) -> Self {
-        Self { db }
-    }
+/// Lists all keys of the key set, newest first. Blocks.
+pub fn list_signing_keys(db: &Db) -> Result<Vec<ListedSigningKey>> {
+    Ok(db.read_blocking(|tx| tx.list_signing_key_times())?)
+}
 
-    /// Generates a new key, which signs from now on, and retires the others; returns its key id.
-    ///
-    /// Running nodes follow the change and sign with the new key within a second.
-    pub fn rotate(&self, now: Timestamp) -> Result<String> {
-        // Generated before the transaction, because generating lasts a tenth of a second.
-        let generated = keys::make()?;
-        let kid = generated.kid.clone();
-        self.db.write_blocking(move |tx| {
-            // Retired first, so that only the new key is left to sign.
-            tx.retire_signing_keys(now)?;
-            tx.write_signing_key(&generated, now)?;
-            tx.log_account_change(crate::storage::database::AccountChange::SigningKeys, now)
-        })?;
-        Ok(kid)
-    }
-
-    /// Lists all keys of the key set, newest first.
-    pub fn list(&self) -> Result<Vec<ListedSigningKey>> {
-        Ok(self.db.read_blocking(|tx| tx.list_signing_key_times())?)
-    }
-
-    /// Returns the time until which a retired key is published if access tokens last `access_token_s`
-    /// seconds.
-    pub fn published_until(retired: Timestamp, access_token_s: u32) -> Timestamp {
-        retired.checked_add(published_for(access_token_s)).unwrap_or(Timestamp::MAX)
-    }
+/// Returns the time until which a retired signing key is published if access tokens last `access_token_s`
+/// seconds.
+pub fn published_until(retired: Timestamp, access_token_s: u32) -> Timestamp {
+    retired.checked_add(published_for(access_token_s)).unwrap_or(Timestamp::MAX)
 }

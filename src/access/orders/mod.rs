@@ -23,7 +23,7 @@ pub use joint_purchase::ConfirmedPayers;
 pub use offers::{AgreementOffer, OfferState};
 pub use quotes::PurchaseQuote;
 pub use report::ItemOrder;
-pub use statistics::{DayRange, DownloadRow, DownloadStatistics, StatisticsRequest};
+pub use statistics::{DayRange, StatisticsRequest, downloads_as_csv};
 
 use crate::access::auth::{Auth, AuthMethod, Principal};
 use crate::runtime::error::{Error, ErrorKind, Result};

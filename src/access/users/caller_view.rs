@@ -3,11 +3,10 @@
 use jiff::Timestamp;
 
 use crate::access::auth::browser_name;
-use crate::access::users::CreatedKey;
 use crate::storage::database::{ListedApplication, ListedKey, ListedSession};
 use api::user::{
     Application, DeprecatedAgreement, DeprecatedAgreementProduct, DeprecatedAgreementType, Key,
-    MadeKey, Session,
+    Session,
 };
 use model::account::{Agreement, AgreementType, Device};
 
@@ -43,13 +42,6 @@ pub fn device(device: Device, registered: Timestamp) -> api::user::Device {
 /// Creates the view of a key without its secret.
 pub fn key(key: ListedKey) -> Key {
     Key { id: key.id, name: key.name, created: key.created, used: key.used }
-}
-
-/// Creates the view of a new key, with its secret.
-pub fn created_key(created: CreatedKey) -> MadeKey {
-    let CreatedKey { key, secret } = created;
-    let secret = secret.reveal().to_owned();
-    MadeKey { id: key.id, name: key.name, created: key.created, key: secret }
 }
 
 /// Creates the view of a browser session.

@@ -14,18 +14,11 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::OUTBOX_PER_USER_MAX;
 use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::database::{ListedKey, NewApiKey, NewMessage};
+use api::user::MadeKey;
 use model::account::{MessageContent, Permission};
 
 /// Valid API keys of one user, and separately the revoked ones that are remembered.
 const KEYS_PER_USER_MAX: usize = 100;
-
-/// A new key. Has no `Debug`, so that the secret reaches no log.
-pub struct CreatedKey {
-    /// The number, name and time of creation of the key.
-    pub key: ListedKey,
-    /// The key itself, which is stored nowhere.
-    pub secret: RandomSecret,
-}
 
 impl Users {
     /// Lists the caller's keys that are not revoked, by number.
@@ -45,7 +38,7 @@ impl Users {
         caller: &Principal,
         name: String,
         now: Timestamp,
-    ) -> Result<CreatedKey> {
+    ) -> Result<MadeKey> {
         caller.require_person()?;
         caller.require_login()?;
         let secret = RandomSecret::for_copying()?;
@@ -70,7 +63,9 @@ impl Users {
             let message = format!("The user has {KEYS_PER_USER_MAX} keys, revoke one first");
             return Err(Error::new(ErrorKind::Conflict, message));
         };
-        Ok(CreatedKey { key, secret })
+        let ListedKey { id, name, created, .. } = key;
+        // The key itself is stored nowhere.
+        Ok(MadeKey { id, name, created, key: secret.reveal().to_owned() })
     }
 
     /// Revokes the caller's key with the number `id` for good, with immediate effect.

@@ -2,27 +2,13 @@
 
 use jiff::Timestamp;
 
-use super::{Administration, Users};
+use super::{Administration, Users, organization_view::password_link};
 use crate::access::auth::Principal;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit::{self, AuditAction, ObjectKind};
-use crate::storage::database::{
-    ListedApplication, ListedSession, LoginCount, PasswordLink, PendingUser,
-};
+use crate::storage::database::{ListedApplication, ListedSession, LoginCount, PendingUser};
+use api::organization::UserAccess;
 use model::account::{Permission, UserId};
-
-/// The login state of a user for administrators: password, link, sessions, applications and keys.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UserLoginState {
-    pub active: bool,
-    /// True if the user is a service account, which logs in with a key.
-    pub is_service_account: bool,
-    pub has_password: bool,
-    /// The newest link by which the user can set a password.
-    pub link: Option<PasswordLink>,
-    /// The numbers of the user's sessions, applications and keys.
-    pub logins: LoginCount,
-}
 
 /// Fails for a caller with a key, because a leaked key must not reveal where its owner logs in, and for a
 /// caller without the permission to see logins.
@@ -86,15 +72,19 @@ impl Administration<'_> {
     /// Returns the login state of the user `id` of the organization.
     ///
     /// Fails with [`ErrorKind::NotFound`] for a user of a different organization.
-    pub async fn login_state(&self, id: UserId, now: Timestamp) -> Result<UserLoginState> {
+    pub async fn login_state(&self, id: UserId, now: Timestamp) -> Result<UserAccess> {
         let account = self.load(id).await?;
         let state = self.users.db().read(move |tx| {
-            Ok(UserLoginState {
+            let LoginCount { sessions, applications, keys } = tx.count_logins(id, now)?;
+            Ok(UserAccess {
                 active: account.user.active,
-                is_service_account: account.user.service_account,
+                program: account.user.service_account,
                 has_password: tx.has_password(id)?,
-                link: tx.list_password_links(id, now)?.into_iter().next(),
-                logins: tx.count_logins(id, now)?,
+                // The newest link.
+                link: tx.list_password_links(id, now)?.first().map(password_link),
+                sessions,
+                applications,
+                keys,
             })
         });
         Ok(state.await?)

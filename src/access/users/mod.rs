@@ -21,11 +21,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
-pub use keys::CreatedKey;
-pub use logins::UserLoginState;
 pub use passwords::{
-    LinkDelivery, LinkPasswordReset, OpenedLink, PASSWORD_LINK_KEY, PasswordChange,
-    PasswordOutcome, SentLink,
+    LinkPasswordReset, OpenedLink, PASSWORD_LINK_KEY, PasswordChange, PasswordOutcome,
 };
 
 use passwords::{invite, link_event};

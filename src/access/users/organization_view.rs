@@ -1,8 +1,7 @@
 //! Views of an organization and of its users' logins for clients (contract users-3, users-14, users-18).
 
-use crate::access::users::{LinkDelivery, SentLink, UserLoginState};
 use crate::storage::database::PasswordLink;
-use api::organization::{Address, OrganizationAddresses, OrganizationPhoneNumber, UserAccess};
+use api::organization::{Address, OrganizationAddresses, OrganizationPhoneNumber};
 use model::account::{Organization, PostalAddress};
 
 /// Creates the view of an organization with its addresses.
@@ -32,32 +31,8 @@ fn address(address: &PostalAddress) -> Address {
     }
 }
 
-/// Creates the view of a user's login state.
-pub fn user_access(state: &UserLoginState) -> UserAccess {
-    UserAccess {
-        active: state.active,
-        program: state.is_service_account,
-        has_password: state.has_password,
-        link: state.link.as_ref().map(password_link),
-        sessions: state.logins.sessions,
-        applications: state.logins.applications,
-        keys: state.logins.keys,
-    }
-}
-
 /// Creates the view of a link that is stored without its URL.
-fn password_link(link: &PasswordLink) -> api::organization::PasswordLink {
+pub(super) fn password_link(link: &PasswordLink) -> api::organization::PasswordLink {
     let PasswordLink { kind, created, expires, .. } = *link;
     api::organization::PasswordLink { kind, created, expires, mailed_to: None, url: None }
-}
-
-/// Creates the view of a link that was just created; its URL is shown only here.
-pub fn sent_link(sent: SentLink) -> api::organization::PasswordLink {
-    let link = password_link(&sent.link);
-    match sent.delivery {
-        LinkDelivery::Mailed(address) => {
-            api::organization::PasswordLink { mailed_to: Some(address), ..link }
-        }
-        LinkDelivery::PassedOn(url) => api::organization::PasswordLink { url: Some(url), ..link },
-    }
 }

@@ -9,8 +9,8 @@ use std::{net::IpAddr, sync::Arc};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-use super::{Administration, Users};
-use crate::access::auth::{LoginOutcome, LoginRequest, PasswordFlaw};
+use super::{Administration, Users, organization_view::password_link};
+use crate::access::auth::{LoginOutcome, PasswordFlaw};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::OUTBOX_PER_USER_MAX;
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
@@ -36,23 +36,6 @@ const RESETS_PER_NAME_MAX: usize = 3;
 const RESETS_PER_NETWORK_MAX: usize = 30;
 /// Name of the stored secret with which links are signed.
 pub const PASSWORD_LINK_KEY: &str = "password-link-key";
-
-/// A link that an administrator requested, and its delivery to the user.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SentLink {
-    /// The stored link, without its token.
-    pub link: PasswordLink,
-    pub delivery: LinkDelivery,
-}
-
-/// The delivery of a link to its user.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LinkDelivery {
-    /// The link is mailed to this address.
-    Mailed(String),
-    /// The administrator passes this URL on; it is shown once.
-    PassedOn(String),
-}
 
 /// A valid link that was opened, with its user.
 #[derive(Clone, Debug)]
@@ -89,8 +72,6 @@ pub struct PasswordChange<'a> {
     pub revokes_keys: bool,
     /// The address of the client.
     pub address: IpAddr,
-    /// The device cookie of the browser, if it has one.
-    pub device_cookie: Option<&'a str>,
 }
 
 /// A request to set a password by a link.
@@ -316,13 +297,8 @@ impl Users {
         change: PasswordChange<'_>,
         now: Timestamp,
     ) -> Result<PasswordOutcome> {
-        let attempt = LoginRequest {
-            user_name: &account.user.user_name,
-            password: change.old,
-            address: change.address,
-            device_cookie: change.device_cookie,
-        };
-        let login = match self.auth.log_in(&attempt, now).await? {
+        let name = &account.user.user_name;
+        let login = match self.auth.login(name, change.old, change.address, now).await? {
             LoginOutcome::Ok(login) => login,
             // The throttle counts this like a login: a stolen session must not serve for guessing.
             LoginOutcome::Refused => return Ok(PasswordOutcome::Wrong),
@@ -397,7 +373,11 @@ impl Administration<'_> {
     /// who is an operator, with `provider_required` for a different user who is a provider unless the
     /// administrator is a provider too, and with [`ErrorKind::Overloaded`] after
     /// [`crate::runtime::limits::USER_REQUESTS_MAX`] requests in an hour.
-    pub async fn send_password_link(&self, id: UserId, now: Timestamp) -> Result<SentLink> {
+    pub async fn send_password_link(
+        &self,
+        id: UserId,
+        now: Timestamp,
+    ) -> Result<api::organization::PasswordLink> {
         let account = self.load(id).await?;
         self.require_login_of(&account)?;
         let organization = self.organization;
@@ -424,11 +404,10 @@ impl Administration<'_> {
             Ok(Ok(link))
         });
         let link = sending.await??;
-        let delivery = match address.filter(|_| is_mailed) {
-            Some(address) => LinkDelivery::Mailed(address),
-            None => LinkDelivery::PassedOn(self.users.password_link_url(link.id)),
-        };
-        Ok(SentLink { link, delivery })
+        let mailed_to = address.filter(|_| is_mailed);
+        // The administrator passes the URL on. It is shown only here.
+        let url = mailed_to.is_none().then(|| self.users.password_link_url(link.id));
+        Ok(api::organization::PasswordLink { mailed_to, url, ..password_link(&link) })
     }
 
     /// Withdraws all links of the user `id`.

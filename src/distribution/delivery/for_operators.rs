@@ -5,23 +5,16 @@ use std::collections::{BTreeMap, btree_map::Entry};
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::Deliveries;
+use super::{Deliveries, view};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::DELIVERIES_LISTED_MAX;
 use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::database::DeliveriesOf;
+use api::operation::OperatorDelivery;
 use model::account::{Delivery, DeliveryState, OrganizationId};
 
 /// Failed deliveries that one request queues again, the newest ones.
 const DELIVERIES_RETRIED_MAX: usize = 1000;
-
-/// A delivery with the facts that operators see.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListedDelivery {
-    pub delivery: Delivery,
-    /// The name of the organization for which the user acted.
-    pub organization_name: Option<String>,
-}
 
 impl Deliveries {
     /// Lists one page of the deliveries of all users, newest first. Skips `start` deliveries and returns `size`,
@@ -31,8 +24,9 @@ impl Deliveries {
         state: Option<DeliveryState>,
         start: usize,
         size: usize,
-    ) -> Result<Vec<ListedDelivery>> {
+    ) -> Result<Vec<OperatorDelivery>> {
         let size = size.min(DELIVERIES_LISTED_MAX);
+        let links = self.inner.services.media.links().clone();
         let listing = self.db().read(move |tx| {
             // A page refers to few organizations, most of them several times.
             let mut names: BTreeMap<OrganizationId, Option<String>> = BTreeMap::new();
@@ -45,7 +39,8 @@ impl Deliveries {
                         new.insert(tx.find_organization(id)?.and_then(|found| found.name)).clone()
                     }
                 };
-                listed.push(ListedDelivery { delivery, organization_name });
+                let delivery = view::delivery(&delivery, &links);
+                listed.push(OperatorDelivery { delivery, organization: id.0, organization_name });
             }
             Ok(listed)
         });

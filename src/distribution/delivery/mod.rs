@@ -27,7 +27,6 @@ use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
-pub use for_operators::ListedDelivery;
 pub use request::DeliveryRequest;
 pub use send::ChannelSender;
 

@@ -156,8 +156,7 @@ impl Deliveries {
     ) -> Result<()> {
         let checking =
             self.inner.services.orders.check(checked.principal, checked.item(), caller.agr, now);
-        checking.await?.require_delivery()?;
-        Ok(())
+        checking.await?.require_delivery()
     }
 
     /// Queues the ended delivery `id` again, without a purchase. Returns the delivery and whether it was queued. A

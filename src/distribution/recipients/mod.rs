@@ -169,7 +169,8 @@ impl Recipients {
                 let why = format!("consent of a recipient cannot be requested: {cause}");
                 // The recipient was not asked, so the next attempt creates a new link.
                 if cause.is_temporary() {
-                    return Ok(MailClearance::Postponed { at: next_confirm_poll(now), why });
+                    let at = after(now, CONFIRM_POLL_INTERVAL);
+                    return Ok(MailClearance::Postponed { at, why });
                 }
                 // An address that the server refuses permanently can never agree.
                 return Ok(MailClearance::Refused { reason: "unconfirmed", why });
@@ -410,10 +411,6 @@ fn after(time: Timestamp, duration: std::time::Duration) -> Timestamp {
     time.saturating_add(duration).unwrap_or(Timestamp::MAX)
 }
 
-fn next_confirm_poll(now: Timestamp) -> Timestamp {
-    after(now, CONFIRM_POLL_INTERVAL)
-}
-
 /// Returns whether the recipient may still agree.
 fn may_answer(found: &MailRecipient, now: Timestamp) -> bool {
     found
@@ -424,7 +421,7 @@ fn may_answer(found: &MailRecipient, now: Timestamp) -> bool {
 
 fn awaiting_confirmation(now: Timestamp) -> MailClearance {
     let why = "a recipient has not agreed to mails yet".to_owned();
-    MailClearance::Postponed { at: next_confirm_poll(now), why }
+    MailClearance::Postponed { at: after(now, CONFIRM_POLL_INTERVAL), why }
 }
 
 #[cfg(test)]

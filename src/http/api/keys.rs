@@ -25,8 +25,7 @@ async fn list_keys(app: AppState, request: ApiRequest<ListKeys>) -> Result<Json<
 async fn create_key(app: AppState, request: ApiRequest<CreateKey>) -> Result<Json<MadeKey>> {
     let caller = request.caller.clone();
     let name = request.read().await?.body.name.trim().to_owned();
-    let created = app.shared.access.users.create_key(&caller, name, clock::now()).await?;
-    Ok(Json(caller_view::created_key(created)))
+    Ok(Json(app.shared.access.users.create_key(&caller, name, clock::now()).await?))
 }
 
 async fn revoke_key(app: AppState, request: ApiRequest<RevokeKey>) -> Result<Done> {

@@ -112,8 +112,7 @@ async fn load_access(
 ) -> Result<Json<UserAccess>> {
     let administration = app.shared.access.users.administration(&request.caller)?;
     let id = UserId(request.parameters()?.id);
-    let state = administration.login_state(id, clock::now()).await?;
-    Ok(Json(organization_view::user_access(&state)))
+    Ok(Json(administration.login_state(id, clock::now()).await?))
 }
 
 async fn change_access(app: AppState, request: ApiRequest<UpdateUserAccess>) -> Result<Done> {
@@ -131,8 +130,7 @@ async fn send_password_link(
 ) -> Result<Json<PasswordLink>> {
     let administration = app.shared.access.users.administration(&request.caller)?;
     let id = UserId(request.parameters()?.id);
-    let sent = administration.send_password_link(id, clock::now()).await?;
-    Ok(Json(organization_view::sent_link(sent)))
+    Ok(Json(administration.send_password_link(id, clock::now()).await?))
 }
 
 async fn revoke_password_links(

@@ -196,10 +196,8 @@ impl BlobStore {
     /// Fails with [`StoreError::Setting`] if the bucket refuses, and with [`StoreError::Unavailable`] if it
     /// does not answer in time.
     pub fn check_writable(&self) -> Result<(), StoreError> {
-        match &self.place {
-            StoreLocation::Folder(_) => Ok(()),
-            StoreLocation::Bucket(blobs) => blobs.bucket.check_writable(),
-        }
+        let StoreLocation::Bucket(blobs) = &self.place else { return Ok(()) };
+        blobs.bucket.check_writable()
     }
 
     /// Writes the state of the bucket's circuit to the metrics. It may have changed before the metrics were
@@ -390,11 +388,9 @@ impl BlobStore {
 
     /// Flushes the names of all blobs to disk.
     pub fn flush(&self) -> Result<(), StoreError> {
-        match &self.place {
-            StoreLocation::Folder(folder) => folder.flush(),
-            // A bucket acknowledges an object only when it is durable.
-            StoreLocation::Bucket(_) => Ok(()),
-        }
+        // A bucket acknowledges an object only when it is durable.
+        let StoreLocation::Folder(folder) = &self.place else { return Ok(()) };
+        folder.flush()
     }
 
     /// Removes a blob. In the archive's own store, this needs coordination with all ingests, because they

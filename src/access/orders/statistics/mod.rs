@@ -8,15 +8,14 @@ mod view;
 
 use std::collections::BTreeMap;
 
-use api::operation::DownloadGrouping;
+use api::operation::{DownloadGrouping, DownloadRow, DownloadStatistics};
 use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
+
+pub use view::downloads_as_csv;
 
 use super::Orders;
 use crate::runtime::error::Result;
-use crate::storage::database::{
-    AgreementDownloads, DbError, DownloadCounts, DownloadFilter, ItemDownloads,
-    OrganizationDownloads, QUARTER_MS, ReadTx,
-};
+use crate::storage::database::{DbError, DownloadCounts, DownloadFilter, QUARTER_MS, ReadTx};
 use model::ItemKey;
 use model::account::{AgreementId, OrganizationId};
 
@@ -77,42 +76,13 @@ pub struct StatisticsRequest {
     pub size: usize,
 }
 
-/// A row of a statistic.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DownloadRow {
-    Organization(OrganizationDownloads),
-    Agreement(AgreementDownloads),
-    Item(ItemDownloads),
-    Day(Date, DownloadCounts),
-    /// The word for a kind of credentials.
-    Credential(String, DownloadCounts),
-}
-
-impl DownloadRow {
-    fn counts(&self) -> DownloadCounts {
-        match self {
-            Self::Organization(row) => row.counts,
-            Self::Agreement(row) => row.counts,
-            Self::Item(row) => row.counts,
-            Self::Day(_, counts) | Self::Credential(_, counts) => *counts,
-        }
-    }
-}
-
-/// A statistic of downloads.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DownloadStatistics {
-    pub grouping: DownloadGrouping,
-    /// All downloads of the request, including downloads in rows that were skipped.
-    pub total: DownloadCounts,
-    pub rows: Vec<DownloadRow>,
-}
-
 impl Orders {
-    /// Counts downloads. Runs on a search thread, because it may read many orders.
+    /// Counts downloads; `item_url` writes the URL of an item. Runs on a search thread, because it may read many
+    /// orders.
     pub async fn download_statistics(
         &self,
         request: StatisticsRequest,
+        item_url: impl Fn(&ItemKey) -> String + Send + 'static,
     ) -> Result<DownloadStatistics> {
         let (from, until) = request.days.bounds();
         let filter = DownloadFilter {
@@ -122,15 +92,20 @@ impl Orders {
             agreement: request.agreement,
             item: request.item.clone(),
         };
-        let statistics = self
-            .db()
-            .search(move |tx| {
-                let total = tx.count_downloads(&filter)?;
-                let rows = rows(&request, &filter, total, tx)?;
-                Ok(DownloadStatistics { grouping: request.grouping, total, rows })
+        let statistics = self.db().search(move |tx| {
+            // Includes the downloads in rows that are skipped.
+            let total = tx.count_downloads(&filter)?;
+            let DayRange { first, last, zone } = &request.days;
+            Ok(DownloadStatistics {
+                by: request.grouping,
+                total: view::counts(total),
+                rows: rows(&request, &filter, total, &item_url, tx)?,
+                from: *first,
+                to: *last,
+                timezone: zone.iana_name().unwrap_or("UTC").to_owned(),
             })
-            .await?;
-        Ok(statistics)
+        });
+        Ok(statistics.await?)
     }
 }
 
@@ -138,21 +113,22 @@ fn rows(
     request: &StatisticsRequest,
     filter: &DownloadFilter,
     total: DownloadCounts,
+    item_url: &dyn Fn(&ItemKey) -> String,
     tx: &ReadTx<'_>,
 ) -> Result<Vec<DownloadRow>, DbError> {
     let StatisticsRequest { start, size, .. } = *request;
     Ok(match request.grouping {
         DownloadGrouping::Organization => {
             let found = tx.downloads_by_organization(filter, start, size)?;
-            found.into_iter().map(DownloadRow::Organization).collect()
+            found.into_iter().map(view::organization_row).collect()
         }
         DownloadGrouping::Agreement => {
             let found = tx.downloads_by_agreement(filter, start, size)?;
-            found.into_iter().map(DownloadRow::Agreement).collect()
+            found.into_iter().map(view::agreement_row).collect()
         }
         DownloadGrouping::Item => {
             let found = tx.downloads_by_item(filter, start, size)?;
-            found.into_iter().map(DownloadRow::Item).collect()
+            found.into_iter().map(|row| view::item_row(row, item_url)).collect()
         }
         DownloadGrouping::Day => {
             let days = by_day(&request.days, &tx.downloads_by_quarter(filter)?);
@@ -176,19 +152,26 @@ fn by_day(range: &DayRange, quarters: &[(i64, DownloadCounts)]) -> Vec<DownloadR
         let sum = days.entry(day).or_default();
         *sum = sum.plus(*counts);
     }
-    days.into_iter().map(|(day, counts)| DownloadRow::Day(day, counts)).collect()
+    let rows = days.into_iter().map(|(day, counts)| DownloadRow {
+        day: Some(day),
+        counts: view::counts(counts),
+        ..DownloadRow::default()
+    });
+    rows.collect()
 }
 
 /// Adds a row for the orders of `total` that have no audit event.
 fn with_unknown(known: Vec<(String, DownloadCounts)>, total: DownloadCounts) -> Vec<DownloadRow> {
     let sum = known.iter().fold(DownloadCounts::default(), |sum, (_, counts)| sum.plus(*counts));
     let unknown = total.minus(sum);
-    let mut rows: Vec<DownloadRow> =
-        known.into_iter().map(|(word, counts)| DownloadRow::Credential(word, counts)).collect();
-    if unknown != DownloadCounts::default() {
-        rows.push(DownloadRow::Credential(UNKNOWN_CREDENTIAL.to_owned(), unknown));
-    }
-    rows
+    let unknown =
+        (unknown != DownloadCounts::default()).then(|| (UNKNOWN_CREDENTIAL.to_owned(), unknown));
+    let rows = known.into_iter().chain(unknown).map(|(word, counts)| DownloadRow {
+        credential: Some(word),
+        counts: view::counts(counts),
+        ..DownloadRow::default()
+    });
+    rows.collect()
 }
 
 #[cfg(test)]
@@ -229,16 +212,22 @@ mod tests {
             (quarter("2026-03-28T22:45:00Z"), counts(2)),
             (quarter("2026-03-29T22:00:00Z"), counts(4)),
         ];
-        let day =
-            |text: &str, downloads| DownloadRow::Day(text.parse().unwrap(), counts(downloads));
+        let day = |text: &str, downloads| DownloadRow {
+            day: text.parse().ok(),
+            counts: view::counts(counts(downloads)),
+            ..DownloadRow::default()
+        };
         let expected = [day("2026-03-28", 3), day("2026-03-29", 0), day("2026-03-30", 4)];
         assert_eq!(by_day(&range, &quarters), expected);
     }
 
     #[test]
     fn orders_without_an_audit_event_are_of_unknown_credentials() {
-        let row =
-            |word: &str, downloads| DownloadRow::Credential(word.to_owned(), counts(downloads));
+        let row = |word: &str, downloads| DownloadRow {
+            credential: Some(word.to_owned()),
+            counts: view::counts(counts(downloads)),
+            ..DownloadRow::default()
+        };
         let known = || vec![("session".to_owned(), counts(3))];
         assert_eq!(with_unknown(known(), counts(3)), [row("session", 3)]);
         let expected = [row("session", 3), row("unknown", 2)];

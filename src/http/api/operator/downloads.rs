@@ -11,7 +11,7 @@ use axum::{
 };
 use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
 
-use crate::access::orders::{DayRange, StatisticsRequest};
+use crate::access::orders::{DayRange, StatisticsRequest, downloads_as_csv};
 use crate::http::AppState;
 use crate::http::api::binding::ApiRequest;
 use crate::http::cache_policy::CachePolicy;
@@ -37,10 +37,7 @@ pub(super) async fn load(
     let request = request.checked_parameters(|LoadDownloads { query, range }, problems| {
         statistics_request(&query, range, zone, clock::now(), problems)
     })?;
-    let days = request.days.clone();
-    let links = app.shared.media.links();
-    let found = app.shared.access.orders.download_statistics(request).await?;
-    Ok(Json(found.view(&days, &|key: &ItemKey| links.item(key))))
+    Ok(Json(count(&app, request).await?))
 }
 
 /// Responds with the same figures as a file, with all rows.
@@ -54,10 +51,13 @@ pub(super) async fn export(
         statistics_request(&query, all, zone, clock::now(), problems)
     })?;
     let name = file_name(&request);
-    let links = app.shared.media.links();
-    let found = app.shared.access.orders.download_statistics(request).await?;
-    let text = found.csv(&|key: &ItemKey| links.item(key));
-    csv(&name, text)
+    csv(&name, downloads_as_csv(&count(&app, request).await?))
+}
+
+async fn count(app: &AppState, request: StatisticsRequest) -> Result<DownloadStatistics> {
+    let links = app.shared.media.links().clone();
+    let orders = &app.shared.access.orders;
+    orders.download_statistics(request, move |key| links.item(key)).await
 }
 
 /// Returns the name of the file: `downloads-by-item-2026-11-01-2026-11-30.csv`.

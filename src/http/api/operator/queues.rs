@@ -1,19 +1,16 @@
 //! Deliveries and messages of all users: lists, and the operators' actions on failed ones.
 
 use api::operation::{
-    ListAllDeliveries, ListMessages, OperatorDeliveries, OperatorDelivery, OutboxMessage,
-    OutboxMessages, RemoveMessage, Retried, RetryDeliveries, RetryDelivery, RetryMessage,
-    RetryMessages,
+    ListAllDeliveries, ListMessages, OperatorDeliveries, OutboxMessage, OutboxMessages,
+    RemoveMessage, Retried, RetryDeliveries, RetryDelivery, RetryMessage, RetryMessages,
 };
 use api::{Accepted, Json};
 use axum::response::Response;
 
-use crate::distribution::delivery::{self, ListedDelivery};
 use crate::distribution::notifications::MessageChoice;
 use crate::http::AppState;
 use crate::http::api::binding::ApiRequest;
 use crate::http::api::response::plain_text;
-use crate::media::UrlLinks;
 use crate::runtime::clock;
 use crate::runtime::error::Result;
 use crate::storage::database::ListedMessage;
@@ -24,19 +21,8 @@ pub(super) async fn list_deliveries(
 ) -> Result<Json<OperatorDeliveries>> {
     let ListAllDeliveries { range, state } = request.parameters()?;
     let deliveries = &app.shared.distribution.deliveries;
-    let found = deliveries.list_all(state, range.start, range.size).await?;
-    let links = app.shared.media.links();
-    let deliveries = found.into_iter().map(|listed| delivery(listed, links)).collect();
+    let deliveries = deliveries.list_all(state, range.start, range.size).await?;
     Ok(Json(OperatorDeliveries { deliveries }))
-}
-
-/// Returns a delivery as its owner sees it, with the organization for which it is sent.
-fn delivery(listed: ListedDelivery, links: &UrlLinks) -> OperatorDelivery {
-    OperatorDelivery {
-        delivery: delivery::view::delivery(&listed.delivery, links),
-        organization: listed.delivery.organization.0,
-        organization_name: listed.organization_name,
-    }
 }
 
 pub(super) async fn retry_delivery(

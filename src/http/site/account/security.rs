@@ -59,13 +59,7 @@ pub(super) async fn change(State(app): State<AppState>, request: Request) -> Pag
     if new != repeated {
         return page(&posted, StatusCode::BAD_REQUEST, Some(PASSWORDS_DIFFER)).await;
     }
-    let change = PasswordChange {
-        old,
-        new,
-        revokes_keys: posted.form.is_ticked("keys"),
-        address,
-        device_cookie: None,
-    };
+    let change = PasswordChange { old, new, revokes_keys: posted.form.is_ticked("keys"), address };
     let users = &app.shared.access.users;
     let outcome = users.change_password(&posted.visitor.account, change, clock::now()).await?;
     match outcome {

@@ -110,11 +110,13 @@ pub(super) struct ObjectClients {
 }
 
 /// The cause of a failed request.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum BucketFailure {
     /// The bucket refused the request, or failed.
+    #[error("{}", s3::describe(.0))]
     Bucket(object_store::Error),
     /// No answer arrived in time, or our own threads have ended.
+    #[error("{0}")]
     TimedOut(io::Error),
 }
 
@@ -156,7 +158,7 @@ impl Bucket {
             Ok(()) => Ok(bucket),
             // Cached content is served in the meantime, and a probe closes the circuit.
             Err(failure) if policy == StartPolicy::Serve && failure.is_slow() => {
-                bucket.inner.clients.breaker.open_circuit(&failure.message());
+                bucket.inner.clients.breaker.open_circuit(&failure.to_string());
                 Ok(bucket)
             }
             Err(BucketFailure::Bucket(error)) => Err(settings.setting_error("", &error)),
@@ -419,7 +421,7 @@ impl Bucket {
                 settings.setting_error(what, &error)
             }
             (failure, _) => {
-                let cause = io::Error::other(format!("{what}{}", failure.message()));
+                let cause = io::Error::other(format!("{what}{failure}"));
                 StoreError::Unavailable { place: place.clone(), cause }
             }
         }
@@ -600,13 +602,6 @@ impl BucketFailure {
         match self {
             Self::TimedOut(_) => true,
             Self::Bucket(error) => s3::is_slow(error),
-        }
-    }
-
-    fn message(&self) -> String {
-        match self {
-            Self::TimedOut(cause) => cause.to_string(),
-            Self::Bucket(error) => s3::describe(error),
         }
     }
 }
