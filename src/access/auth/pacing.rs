@@ -193,7 +193,8 @@ mod tests {
     #[test]
     fn names_are_bounded_and_those_without_slots_make_room() {
         let pacer = LoginPacer::default();
-        let named = |name: usize, second| pacer.reserve(of(&name.to_be_bytes(), 1), at(second));
+        let named =
+            |name: usize, second| pacer.reserve(of(&name.to_be_bytes()), address(1), at(second));
         assert!((0..PACED_NAMES_MAX).all(|name| named(name, 0).is_ok()));
         assert!(named(PACED_NAMES_MAX, 0).is_err());
         assert!(named(PACED_NAMES_MAX, 2).is_ok());

@@ -326,9 +326,8 @@ impl Scene {
     /// Reads a stream once without waiting and acknowledges the items.
     async fn read(&self, user: i64, of: &Notification, size: usize) -> Result<Vec<String>> {
         let Some(handed) = self.take(user, of, size).await? else { return Ok(Vec::new()) };
-        let (text, settle) = handed.into_parts();
-        settle.acknowledge().await?;
-        Ok(ids(&text))
+        handed.acknowledgement.acknowledge().await?;
+        Ok(ids(&handed.text))
     }
 }
 
@@ -420,11 +419,11 @@ fn a_newer_version_of_an_item_under_way_is_not_lost() {
         let of = scene.stream(1, "hamn").await;
         scene.write("a", &json!({}), start());
         scene.step(start());
-        let (text, settle) = scene.take(1, &of, 10).await.unwrap().unwrap().into_parts();
-        assert_eq!(ids(&text), ["a"]);
+        let taken = scene.take(1, &of, 10).await.unwrap().unwrap();
+        assert_eq!(ids(&taken.text), ["a"]);
         scene.write("a", &json!({ "version": "2" }), after(1));
         scene.step(after(1));
-        settle.acknowledge().await.unwrap();
+        taken.acknowledgement.acknowledge().await.unwrap();
         assert_eq!(scene.read(1, &of, 10).await.unwrap(), ["a"]);
         assert!(scene.read(1, &of, 10).await.unwrap().is_empty());
     });
@@ -457,11 +456,11 @@ fn an_item_that_comes_back_while_an_answer_is_under_way_is_not_lost() {
         scene.write("b", &json!({}), start());
         scene.step(start());
         scene.write("a", &json!({ "pubstatus": "canceled", "fresh": false }), after(1));
-        let (text, settle) = scene.take(1, &of, 10).await.unwrap().unwrap().into_parts();
-        assert_eq!(ids(&text), ["b"]);
+        let taken = scene.take(1, &of, 10).await.unwrap().unwrap();
+        assert_eq!(ids(&taken.text), ["b"]);
         scene.write("a", &json!({ "version": "2" }), after(2));
         scene.step(after(2));
-        settle.acknowledge().await.unwrap();
+        taken.acknowledgement.acknowledge().await.unwrap();
         assert_eq!(scene.read(1, &of, 10).await.unwrap(), ["a"]);
     });
 }
@@ -525,9 +524,8 @@ fn fifty_readers_get_every_item_once() {
                     empty += 1;
                     continue;
                 };
-                let (text, settle) = handed.into_parts();
-                settle.acknowledge().await.unwrap();
-                let items = ids(&text);
+                handed.acknowledgement.acknowledge().await.unwrap();
+                let items = ids(&handed.text);
                 left.fetch_sub(i64::try_from(items.len()).unwrap(), Ordering::SeqCst);
                 got.extend(items);
             }

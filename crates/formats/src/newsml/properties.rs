@@ -114,5 +114,5 @@ pub const PROPERTIES: &[(&str, PropertyPlacement, &str)] = &[
 /// Returns the place of a property. An unknown property is an extension of the content.
 pub(super) fn placement(property: &str) -> PropertyPlacement {
     let row = PROPERTIES.binary_search_by(|(name, ..)| (*name).cmp(property));
-    row.map_or(PropertyPlacement::ContentExtension, |row| PROPERTIES[row].1)
+    row.map_or(ContentExtension, |row| PROPERTIES[row].1)
 }

@@ -63,9 +63,9 @@ mod tests {
     #[test]
     fn every_table_is_copied_to_another_database_or_left_out() {
         use crate::storage::database::statements::archive_migration::{
-            ITEM_LOG, ITEMS, LEFT_OUT, MigratedTable, TABLES,
+            ITEM_LOG, ITEMS, LEFT_OUT, TABLES,
         };
-        let copied = TABLES.iter().chain([&ITEMS, &ITEM_LOG]).map(MigratedTable::name);
+        let copied = TABLES.iter().chain([&ITEMS, &ITEM_LOG]).map(|table| table.name);
         let mut expected: Vec<&str> = copied.chain(LEFT_OUT).collect();
         expected.sort_unstable();
         let sql = "SELECT name FROM sqlite_schema

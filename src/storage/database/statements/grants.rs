@@ -7,7 +7,7 @@ use crate::runtime::limits::FAMILIES_MAX;
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbResult;
 use model::ContentHash;
-use model::account::{FamilyId, OAuthClient, ScopeSet, UserId};
+use model::account::{FamilyId, ScopeSet, UserId};
 
 /// A token family: the code, the tokens and their successors from one authorization of a client by a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -223,7 +223,7 @@ impl WriteTx<'_> {
 #[cfg(test)]
 impl WriteTx<'_> {
     /// Stores a client for a test.
-    pub(crate) fn plant_client(&self, client: &OAuthClient) -> DbResult<()> {
+    pub(crate) fn plant_client(&self, client: &model::account::OAuthClient) -> DbResult<()> {
         let uris = serde_json::Value::from(client.redirect_uris.clone()).to_string();
         let grants = serde_json::to_string(&client.grants).unwrap();
         self.tx.execute(
