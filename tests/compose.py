@@ -1,5 +1,5 @@
 """Compares examples/compose.yaml, as Compose reads it, with the image, the settings and the example for HAProxy.
-With WIREPHOTO_TEST_GARAGE, the path of Garage's program, it starts the services as processes on loopback, with
+With TEST_GARAGE, the path of Garage's program, it starts the services as processes on loopback, with
 the commands, variables, files and health checks that stand there, and uses them.
 
 Arguments: a folder with plan.json and a copy of examples/, and the binary."""
@@ -22,7 +22,7 @@ import urllib.error
 import urllib.request
 
 work, binary = pathlib.Path(sys.argv[1]), sys.argv[2]
-garage = os.environ.get("WIREPHOTO_TEST_GARAGE")
+garage = os.environ.get("TEST_GARAGE")
 plan = json.loads((work / "plan.json").read_text())
 services = plan["services"]
 nodes = sorted(name for name in services if name.startswith("wirephoto-"))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks examples/compose.yaml with Compose itself, and the files and settings that it names. With
-# WIREPHOTO_TEST_GARAGE, the path of the Garage program, it also starts its services as processes
+# TEST_GARAGE, the path of the Garage program, it also starts its services as processes
 # (tests/compose.py). The argument is the binary.
 set -euo pipefail
 cd "$(dirname "$0")/.."

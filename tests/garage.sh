@@ -5,9 +5,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-[ -n "${WIREPHOTO_TEST_GARAGE:-}" ] || WIREPHOTO_TEST_GARAGE="$(tests/tools.sh garage)"
-export WIREPHOTO_TEST_GARAGE
-[ -x "$WIREPHOTO_TEST_GARAGE" ] || { echo "garage.sh: $WIREPHOTO_TEST_GARAGE is no program" >&2; exit 1; }
+[ -n "${TEST_GARAGE:-}" ] || TEST_GARAGE="$(tests/tools.sh garage)"
+export TEST_GARAGE
+[ -x "$TEST_GARAGE" ] || { echo "garage.sh: $TEST_GARAGE is no program" >&2; exit 1; }
 
 if [ "$#" -gt 0 ]; then
     exec cargo test --locked "$@"
@@ -34,11 +34,11 @@ cluster=$CLUSTER_PID
 # The nodes stop with this process.
 trap 'kill "$cluster" 2>/dev/null || true; wait "$cluster" 2>/dev/null || true; rm -rf "$dir"' EXIT
 read -r ready <&"${CLUSTER[0]}" || { cat "$dir/log" >&2; exit 1; }
-WIREPHOTO_TEST_S3="$(python3 -c '
+TEST_S3="$(python3 -c '
 import json, sys
 ready = json.loads(sys.argv[1])
 print("http://127.0.0.1:%d" % ready["port"], ready["id"], ready["key"])' "$ready")"
-export WIREPHOTO_TEST_S3
+export TEST_S3
 cargo test --locked --lib -- storage::blobs::
 
 # The services of examples/compose.yaml, including Garage.

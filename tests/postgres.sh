@@ -26,11 +26,21 @@ trap stop EXIT
         "-p $port -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off \
          -c full_page_writes=off -c max_connections=500"
 )
-export WIREPHOTO_TEST_POSTGRES="postgres://wirephoto@127.0.0.1:$port/postgres"
+export TEST_POSTGRES="postgres://wirephoto@127.0.0.1:$port/postgres"
 
-# --all skips tests that need the SQLite file (copies, damaged pages, full disks, upgrades,
-# queries of it), tests of default settings, tests with their own PostgreSQL, and starts without a database.
-sqlite=(backup:: container:: upgrades:: damage:: faults:: systemd:: packaging:: operator:: postgres::)
+# --all skips tests that need the SQLite file (copies, damaged pages, full disks, moves to PostgreSQL, queries and
+# locks of it), tests of default settings, tests with their own PostgreSQL, and starts without a database.
+sqlite=(
+    backup:: backup_bucket:: container:: damage:: documented:: faults:: migrate:: operator:: packaging:: postgres::
+    systemd::
+    attacks::at_rest::a_data_directory_open
+    nodes::an_edge_does_not_start nodes::two_nodes_that_start_at_once_over_nothing
+    orphans::a_refused_upload_leaves
+    ownership::a_restore_and_a_migration ownership::an_adopted_store_refuses
+    site_desk::a_login_that_cannot_be_verified
+    store_marks::commands_leave
+    store_s3::a_backup_fetches store_s3::originals_in_a_bucket
+)
 if [ "${1:-}" = --all ]; then
     cargo test --locked --lib
     tests/suite.sh $(printf -- '--skip %s ' "${sqlite[@]}")

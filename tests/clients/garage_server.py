@@ -1,5 +1,5 @@
 """A Garage cluster of three nodes on loopback with replication factor 3 and the bucket `bilder`. Prints one
-line of JSON when it is ready, then executes the commands of `bucket_orders` and its own. `WIREPHOTO_TEST_GARAGE`
+line of JSON when it is ready, then executes the commands of `bucket_orders` and its own. `TEST_GARAGE`
 is the path of the program. The second argument lists ports: three for clients, three between the nodes.
 All nodes stop with this process."""
 
@@ -23,7 +23,7 @@ REGION = "eu-north-1"
 PATIENCE = 120
 SET_PDEATHSIG = 1
 
-program = os.environ["WIREPHOTO_TEST_GARAGE"]
+program = os.environ["TEST_GARAGE"]
 folder = pathlib.Path(sys.argv[1])
 numbers = [int(number) for number in sys.argv[2].split(",")]
 ports, inner_ports = numbers[:3], numbers[3:]

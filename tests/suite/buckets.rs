@@ -1,7 +1,7 @@
 //! A per-test S3 server behind a proxy that counts bytes and injects faults; archives whose originals are stored in
 //! it.
 //!
-//! The server is an emulation that checks signatures. If the variable `WIREPHOTO_TEST_GARAGE` is the path of the
+//! The server is an emulation that checks signatures. If the variable `TEST_GARAGE` is the path of the
 //! Garage program, it is a cluster of three Garage nodes (`tests/garage.sh`).
 
 use std::{
@@ -195,7 +195,7 @@ impl State {
 }
 
 /// The variable with the path of the Garage program.
-const GARAGE: &str = "WIREPHOTO_TEST_GARAGE";
+const GARAGE: &str = "TEST_GARAGE";
 
 /// Returns whether the buckets of this run are in Garage.
 pub fn is_garage() -> bool {

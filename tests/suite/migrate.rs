@@ -90,11 +90,21 @@ fn collect(client: &Client, url: &str) -> Result<String, (StatusCode, String)> {
     Ok(made["id"].as_str().unwrap().to_owned())
 }
 
+/// Sets the flag when it is dropped, also by a test that fails: a scope waits for its threads.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 /// Runs clients until each kind of work was done `times` times, and then `work` while they continue.
 fn with_load(server: &Server, times: usize, work: impl FnOnce()) -> Acknowledged {
     let (stop, done) = (AtomicBool::new(false), Mutex::new(Acknowledged::default()));
     std::thread::scope(|scope| {
         scope.spawn(|| load(server, &stop, &done));
+        let _stop = StopOnDrop(&stop);
         let start = Instant::now();
         let least = || {
             let done = done.lock().unwrap();
@@ -105,7 +115,6 @@ fn with_load(server: &Server, times: usize, work: impl FnOnce()) -> Acknowledged
             pause();
         }
         work();
-        stop.store(true, Ordering::SeqCst);
     });
     done.into_inner().unwrap()
 }

@@ -161,8 +161,6 @@ fn read_environment(values: &mut RawSettings) -> Result<(), ConfigError> {
     let mut variables: Vec<_> = env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
         .filter(|(name, _)| name.starts_with(PREFIX))
-        // Not a setting: it names the database that tests use.
-        .filter(|(name, _)| !cfg!(test) || name != "WIREPHOTO_TEST_POSTGRES")
         .collect();
     // Sorted, so that the first error is the same on each start.
     variables.sort();

@@ -28,7 +28,7 @@ const LARGE: usize = 9_000_123;
 
 /// The variable that names an S3 server of region `eu-north-1` with the bucket `bilder`: address, key id and
 /// key, separated by spaces.
-const SERVER: &str = "WIREPHOTO_TEST_S3";
+const SERVER: &str = "TEST_S3";
 
 struct Scene {
     dir: tempfile::TempDir,

@@ -11,7 +11,7 @@ use super::threads::DatabaseThreads;
 use model::ContentHash;
 
 /// The variable that names a database of locale C in which tests may create schemas.
-const SERVER: &str = "WIREPHOTO_TEST_POSTGRES";
+const SERVER: &str = "TEST_POSTGRES";
 
 /// Returns the PostgreSQL database of that folder, without its tables; `None` where tests run on SQLite.
 pub(in crate::storage::database) fn scratch_server(

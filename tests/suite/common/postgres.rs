@@ -1,6 +1,6 @@
 //! PostgreSQL: per-test servers, and the databases of all tests that run on PostgreSQL.
 //!
-//! If the variable `WIREPHOTO_TEST_POSTGRES` is the URL of a database of locale C whose user may create others,
+//! If the variable `TEST_POSTGRES` is the URL of a database of locale C whose user may create others,
 //! every folder that the binary works in has a database on that server.
 
 use std::{
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use super::ports::free_port;
 
 /// The variable with the URL of the shared server.
-const SERVER: &str = "WIREPHOTO_TEST_POSTGRES";
+const SERVER: &str = "TEST_POSTGRES";
 
 /// Names of the databases that were created.
 static CREATED: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);

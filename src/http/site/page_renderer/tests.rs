@@ -34,8 +34,11 @@ const GLOBALS: [&str; 9] = [
     "zone",
 ];
 
+/// Checks that the API has the object.
+type ApiObjectCheck = fn(&Json);
+
 /// The samples of API objects, without the `$` of their names, and the check that the API has such an object.
-const API_OBJECTS: [(&str, fn(&Json)); 21] = [
+const API_OBJECTS: [(&str, ApiObjectCheck); 21] = [
     ("agreement", check_api_object::<Agreement>),
     ("application", check_api_object::<Application>),
     ("channel", check_api_object::<Channel>),
