@@ -31,8 +31,9 @@ export TEST_POSTGRES="postgres://wirephoto@127.0.0.1:$port/postgres"
 # --all skips tests that need the SQLite file (copies, damaged pages, full disks, moves to PostgreSQL, queries and
 # locks of it), tests of default settings, tests with their own PostgreSQL, and starts without a database.
 sqlite=(
-    backup:: backup_bucket:: container:: damage:: documented:: faults:: migrate:: operator:: packaging:: postgres::
-    systemd::
+    backup:: backup_bucket:: container:: damage:: faults:: migrate:: operator:: packaging:: postgres::
+    systemd:: upgrades::
+    documented::maintenance:: documented::run::
     attacks::at_rest::a_data_directory_open
     nodes::an_edge_does_not_start nodes::two_nodes_that_start_at_once_over_nothing
     orphans::a_refused_upload_leaves
