@@ -280,10 +280,10 @@ fn a_webhook_gets_the_files_with_signatures_that_a_third_party_library_verifies(
 /// Checks that the delivery fails permanently on its first attempt and that the password is not disclosed.
 fn check_refused(server: &Server, id: &str) {
     let failed = until(server, id, "failed");
-    assert_eq!(failed["attempts"], 1, "{failed}");
+    assert_eq!(failed.attempts, 1, "{failed:?}");
     let (listed, _) = run(server, &["delivery", "list", "--json"], 0);
     let (channels, _) = run(server, &["channel", "list", "--json"], 0);
-    for text in [failed.to_string(), listed, channels, server.log()] {
+    for text in [json!(failed).to_string(), listed, channels, server.log()] {
         assert!(!text.contains(WRONG) && !text.contains(PASSWORD), "{text}");
     }
 }
