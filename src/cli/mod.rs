@@ -98,7 +98,7 @@ enum CliCommand {
         /// Prints a JSON object.
         #[arg(long)]
         json: bool,
-        /// The accounts file.
+        /// The accounts file to import.
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },

@@ -57,7 +57,7 @@ impl WorkBudget {
         PdfError::TooMuchData { max: self.limits.decoded_bytes }
     }
 
-    /// Spends one operator.
+    /// Spends one operator of a content stream.
     pub(super) fn take_operation(&mut self) -> Result<(), PdfError> {
         let rest = self.operators.checked_sub(1);
         self.operators = rest.ok_or_else(|| self.too_many_operators())?;

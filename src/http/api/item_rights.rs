@@ -94,6 +94,6 @@ mod tests {
         assert_eq!(update.apply(&nothing, 100), Ok(nothing));
         let too_large = refused(&RightsStatementError::TooLarge { bytes: 9, max: 7 });
         assert_eq!(too_large.details()[0].path, "");
-        assert!(too_large.details()[0].message.contains("9 bytes in all, more than 7"));
+        assert!(too_large.details()[0].message.contains("9 bytes, at most 7"));
     }
 }

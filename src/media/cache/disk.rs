@@ -43,7 +43,7 @@ impl DiskTier {
     }
 
     pub(super) fn contains(&self, class: CacheClass, key: ContentHash) -> bool {
-        self.0.of(class).index.contains_key(&key)
+        self.0.get(class).index.contains_key(&key)
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -51,7 +51,7 @@ impl DiskTier {
     }
 
     pub(super) fn read(&self, class: CacheClass, key: ContentHash) -> Option<RenditionBody> {
-        let partition = self.0.of(class);
+        let partition = self.0.get(class);
         // Looking up the index counts as a use for the eviction policy.
         partition.index.get(&key)?;
         let body = fs::read(partition.path(key)).ok().and_then(decode);
@@ -68,7 +68,7 @@ impl DiskTier {
         key: ContentHash,
         body: &RenditionBody,
     ) -> io::Result<()> {
-        let partition = self.0.of(class);
+        let partition = self.0.get(class);
         let path = partition.path(key);
         // Other processes write into the same folder, so the name is unique.
         let tmp = partition.dir.join(format!("tmp-{}", Uuid::now_v7()));

@@ -39,7 +39,7 @@ struct Partitions<T> {
 }
 
 impl<T> Partitions<T> {
-    fn of(&self, class: CacheClass) -> &T {
+    fn get(&self, class: CacheClass) -> &T {
         match class {
             CacheClass::Standard => &self.standard,
             CacheClass::Variant => &self.variants,
@@ -121,7 +121,7 @@ impl RenditionCache {
 
     /// Looks the body up in the memory tier.
     pub(super) fn find_in_memory(&self, planned: &PlannedRendition) -> Option<RenditionBody> {
-        self.memory.as_ref()?.of(planned.class).get(&planned.key)
+        self.memory.as_ref()?.get(planned.class).get(&planned.key)
     }
 
     /// Reads the body from the disk tier and adds it to the memory tier; blocks on the disk.
@@ -135,7 +135,7 @@ impl RenditionCache {
     /// Adds a body to the memory tier.
     pub(super) fn insert(&self, planned: &PlannedRendition, body: &RenditionBody) {
         if let Some(memory) = &self.memory {
-            memory.of(planned.class).insert(planned.key, body.clone());
+            memory.get(planned.class).insert(planned.key, body.clone());
         }
     }
 

@@ -25,7 +25,7 @@ pub enum XmpNamespace {
 }
 
 impl XmpNamespace {
-    /// All namespaces.
+    /// All namespaces of the properties.
     pub const ALL: [XmpNamespace; 9] =
         [Dc, Photoshop, XmpRights, Plus, IptcCore, IptcExt, Exif, Xmp, XmpNote];
 

@@ -382,7 +382,9 @@ fn shares_of<'a>(
 fn choices(agreements: &[Agreement]) -> PageValue {
     let now = clock::now();
     let in_force = agreements.iter().filter(|agreement| agreement.is_in_force(now));
-    in_force.map(|one| agreement_choice(one, &label(one, agreements), None)).collect()
+    in_force
+        .map(|agreement| agreement_choice(agreement, &label(agreement, agreements), None))
+        .collect()
 }
 
 #[cfg(test)]
