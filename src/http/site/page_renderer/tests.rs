@@ -147,17 +147,20 @@ fn add_with_parts(template: &str, found: &mut BTreeSet<String>) {
 #[test]
 fn every_template_renders_with_the_context_of_its_page() {
     let mut rendered = BTreeSet::new();
+    let mut failed = Vec::new();
     for language in [PageLanguage::English, PageLanguage::Swedish] {
         let environment = environment(language, &TimeZone::UTC, true).unwrap();
         for (name, contexts) in Samples::load().contexts() {
             let template = environment.get_template(name).unwrap();
             for context in contexts {
+                let error = template.render(Value::from(Serde(context))).err();
                 // The error names the template, the line and the expression.
-                template.render(Value::from(Serde(context))).unwrap();
+                failed.extend(error.map(|error| format!("{name}: {error:#}")));
             }
             add_with_parts(name, &mut rendered);
         }
     }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
     let all: BTreeSet<String> = PageTemplates::iter().map(|name| name.into_owned()).collect();
     assert_eq!(rendered, all, "each template has a sample, or is a part of one that has");
 }
