@@ -9,6 +9,7 @@ use std::{
 };
 
 use serde_json::Value;
+use wirephoto::runtime::telemetry::METRICS;
 
 use crate::common::server::{output, wirephoto};
 use crate::common::{LARGE, Server, checkout};
@@ -219,24 +220,9 @@ fn metric_names(text: &str) -> Vec<(&str, &str)> {
     names.map(split).filter(|(name, _)| !name.ends_with('_')).collect()
 }
 
-/// The metrics that the sources register.
+/// The names of all metrics.
 fn registered() -> BTreeSet<String> {
-    let mut files = Vec::new();
-    sources(&checkout("src"), &mut files);
-    let mut found = BTreeSet::new();
-    for file in files {
-        let text = fs::read_to_string(&file).unwrap();
-        let is_telemetry = file.components().any(|part| part.as_os_str() == "telemetry");
-        for line in text.lines() {
-            let constant = is_telemetry && line.contains("&str = \"wirephoto_");
-            let literal = line.contains("metrics::") && line.contains("!(\"wirephoto_");
-            if constant || literal {
-                found.extend(metric_names(line).into_iter().map(|(name, _)| name.to_owned()));
-            }
-        }
-    }
-    assert!(found.len() > 30, "{found:?}");
-    found
+    METRICS.iter().map(|metric| metric.name.to_owned()).collect()
 }
 
 /// The name of the metric that a series belongs to.
@@ -382,7 +368,7 @@ fn every_alert_rule_has_a_runbook_section_and_a_test() {
 }
 
 #[test]
-fn every_metric_is_on_the_dashboard_and_has_a_help_text() {
+fn every_metric_is_on_the_dashboard() {
     let registered = registered();
     let dashboard = read("examples/grafana-dashboard.json");
     let shown: BTreeSet<&str> = metric_names(&dashboard)
@@ -395,20 +381,6 @@ fn every_metric_is_on_the_dashboard_and_has_a_help_text() {
             shown.contains(name.as_str()) != left_out,
             "{name}: put it on a panel in packaging/dashboard.py, or else into \
              NOT_ON_THE_DASHBOARD in tests/suite/packaging.rs with the reason"
-        );
-    }
-    let mut files = Vec::new();
-    sources(&checkout("src/runtime/telemetry"), &mut files);
-    let text: String = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
-    for line in text.lines().filter(|line| line.contains("&str = \"wirephoto_")) {
-        let name = line.split("const ").nth(1).and_then(|rest| rest.split(':').next()).unwrap();
-        let described = ["counter!(", "gauge!(", "histogram!("].iter().any(|kind| {
-            let packed: String = text.split_whitespace().collect();
-            packed.contains(&format!("{kind}{name},"))
-        });
-        assert!(
-            described,
-            "{name} has no help text in src/runtime/telemetry (describe_counter! and so on)"
         );
     }
 }
