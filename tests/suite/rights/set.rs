@@ -256,7 +256,7 @@ fn what_is_set_for_an_item_has_a_limit_in_all() {
     assert_eq!(refused.status(), 400);
     let problem: Value = refused.json().expect("JSON");
     let message = problem["errors"][0]["message"].as_str().expect("text");
-    assert!(message.contains("in all, more than 65536"), "{message}");
+    assert!(message.contains("at most 65536 are allowed"), "{message}");
     assert_eq!(set("otherConstraints", "y".repeat(70_000)).status(), 413);
     let listed = send(&server, Method::GET, RIGHTS, &auth, None).json::<Value>().expect("JSON");
     assert_eq!(listed.as_object().map(serde_json::Map::len), Some(1), "the rest stays");
