@@ -7,9 +7,12 @@
 //! Scripts, styles and embedded pages are removed with their content. Unknown elements are removed, but their text
 //! is kept. Only attributes on an allowlist are kept; it has no event handlers and no styles.
 
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::LazyLock;
+
 use html5gum::emitters::callback::{Callback, CallbackEmitter, CallbackEvent};
 use html5gum::{Span, Tokenizer};
-use std::convert::Infallible;
 
 use ElementRole::*;
 
@@ -288,11 +291,13 @@ pub(super) fn is_safe_url(address: &str) -> bool {
 }
 
 fn element(name: &[u8]) -> Option<HtmlElement> {
-    let name = str::from_utf8(name).ok()?;
-    ELEMENTS.iter().find_map(|&(role, names)| {
-        let name = names.split(' ').find(|known| *known == name)?;
-        Some(HtmlElement { name, role })
-    })
+    static KNOWN: LazyLock<HashMap<&str, HtmlElement>> = LazyLock::new(|| {
+        let elements = ELEMENTS.iter().flat_map(|&(role, names)| {
+            names.split(' ').map(move |name| (name, HtmlElement { name, role }))
+        });
+        elements.collect()
+    });
+    KNOWN.get(str::from_utf8(name).ok()?).copied()
 }
 
 /// The names of the known elements, by role.

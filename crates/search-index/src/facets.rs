@@ -67,16 +67,16 @@ pub(crate) fn most_frequent(
     let counts = counts(found, facet, is_over)?;
     let lock = &found.snapshot.shared.dictionaries.0[facet.index()];
     let dictionary = lock.read().unwrap_or_else(PoisonError::into_inner);
-    let counted = counts.iter().zip(&dictionary.values).filter(|(count, _)| **count > 0);
-    let wanted = counted.filter(|(_, value)| is_wanted(value));
-    let mut values: Vec<(u64, &str)> = wanted.map(|(count, value)| (*count, &**value)).collect();
-    if values.len() > size && size > 0 {
-        // A selection finds the smallest count among the top values without comparing texts.
-        let (_, (threshold, _), _) =
-            values.select_nth_unstable_by_key(size - 1, |(count, _)| Reverse(*count));
-        let threshold = *threshold;
-        values.retain(|(count, _)| *count >= threshold);
+    let counted = || counts.iter().zip(&dictionary.values).filter(|(count, _)| **count > 0);
+    // A selection finds the smallest count among the top values without comparing texts.
+    let mut frequent: Vec<u64> =
+        counted().filter(|(_, value)| is_wanted(value)).map(|(count, _)| *count).collect();
+    let mut threshold = 1;
+    if frequent.len() > size && size > 0 {
+        threshold = *frequent.select_nth_unstable_by_key(size - 1, |count| Reverse(*count)).1;
     }
+    let top = counted().filter(|(count, value)| **count >= threshold && is_wanted(value));
+    let mut values: Vec<(u64, &str)> = top.map(|(count, value)| (*count, &**value)).collect();
     values.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
     values.truncate(size);
     Ok(values.into_iter().map(|(count, value)| (value.to_owned(), count)).collect())

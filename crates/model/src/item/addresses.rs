@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::{Document, DocumentLayout, MediaLinks, web_address};
 use crate::limits::{ASSOCIATION_DEPTH_MAX, ASSOCIATIONS_LOOKED_UP_MAX};
+use crate::media_url::MediaPath;
 use crate::token::strip_last;
 use crate::{ItemKey, ItemUri};
 
@@ -200,7 +201,9 @@ fn path_of<'a>(href: &'a str, key: &ItemKey) -> Option<&'a str> {
     let name = path[folder.len()..].split('/').next()?;
     // The path is appended to our base URL, so it must not escape from it.
     let is_plain = path.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
-    let is_safe = is_plain && !path.contains("..");
+    // A longer path cannot be served, and taking it apart would need quadratic time.
+    let is_short = path.len() <= "/media/".len() + MediaPath::BYTES_MAX;
+    let is_safe = is_plain && is_short && !path.contains("..");
     (is_safe && is_of(name, key.id.as_str())).then_some(path)
 }
 
