@@ -175,7 +175,7 @@ pub(super) fn deflate(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().expect("writing to memory does not fail")
 }
 
-fn hexadecimal(input: &[u8]) -> Vec<u8> {
+pub(super) fn hexadecimal(input: &[u8]) -> Vec<u8> {
     let digits = input.iter().take_while(|&&byte| byte != b'>');
     let mut nibbles = digits.filter_map(|&byte| match byte {
         b'0'..=b'9' => Some(byte - b'0'),

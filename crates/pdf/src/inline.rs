@@ -1,6 +1,5 @@
 //! Converts inline images: `BI`, a dictionary, `ID`, data, `EI` (ISO 32000-1 §8.9.7).
 
-use lopdf::content::Content;
 use lopdf::{Dictionary, Object, Writer};
 
 use crate::PdfError;
@@ -79,7 +78,7 @@ fn read_dictionary(scanner: &mut ContentScanner<'_>) -> (Dictionary, bool) {
             }
             None => {}
             Some(key) => {
-                dictionary.set(key, parse_value(text, token));
+                dictionary.set(key, parse_value(text, token, 0));
             }
         }
     }
@@ -101,21 +100,95 @@ fn expand_key(key: &[u8]) -> &[u8] {
     }
 }
 
-/// Parses a value; one that is malformed or nested deeply is null.
-fn parse_value(text: &[u8], token: ContentToken) -> Object {
+/// The maximum nesting inside an inline image's dictionary: an array of parameter dictionaries.
+const DEPTH_MAX: usize = 4;
+
+fn parse_value(text: &[u8], token: ContentToken, depth: usize) -> Object {
     match token.kind {
         // Sizes and depths must be written as integers again.
         TokenKind::Number(value) if value.fract() == 0.0 => Object::Integer(whole(value)),
         TokenKind::Number(value) => Object::Real(value),
         TokenKind::Name => Object::Name(name_of(text)),
-        TokenKind::Operator | TokenKind::Other => {
-            // lopdf parses operations, so the value becomes the operand of one.
-            let content = Content::decode(&[text, b" q"].concat()).ok();
-            let operation = content.and_then(|content| content.operations.into_iter().next());
-            let operand = operation.and_then(|operation| operation.operands.into_iter().next());
-            operand.unwrap_or(Object::Null)
+        TokenKind::Operator if text == b"true" => Object::Boolean(true),
+        TokenKind::Operator if text == b"false" => Object::Boolean(false),
+        TokenKind::Operator => Object::Null,
+        TokenKind::Other if depth >= DEPTH_MAX => Object::Null,
+        TokenKind::Other => parse_composite(text, depth),
+    }
+}
+
+/// Parses a dictionary, an array or a string.
+fn parse_composite(text: &[u8], depth: usize) -> Object {
+    if text.starts_with(b"<<") {
+        let mut dictionary = Dictionary::new();
+        for pair in parse_values(text, 2, depth + 1).chunks_exact(2) {
+            if let Object::Name(key) = &pair[0] {
+                dictionary.set(key.clone(), pair[1].clone());
+            }
+        }
+        Object::Dictionary(dictionary)
+    } else if text.starts_with(b"[") {
+        Object::Array(parse_values(text, 1, depth + 1))
+    } else {
+        Object::String(decode_string(text), lopdf::StringFormat::Hexadecimal)
+    }
+}
+
+/// Parses the values between brackets of `bracket_bytes` each.
+fn parse_values(text: &[u8], bracket_bytes: usize, depth: usize) -> Vec<Object> {
+    // `max`, because an unterminated group can be shorter than its brackets.
+    let end = text.len().saturating_sub(bracket_bytes).max(bracket_bytes);
+    let mut scanner = ContentScanner::new(&text[bracket_bytes..end]);
+    let mut values = Vec::new();
+    while let Some(token) = scanner.next() {
+        values.push(parse_value(&scanner.bytes[token.start..token.end], token, depth));
+    }
+    values
+}
+
+/// Decodes the bytes of a literal or hexadecimal string.
+fn decode_string(text: &[u8]) -> Vec<u8> {
+    if text.starts_with(b"<") {
+        return crate::filter::hexadecimal(&text[1..]);
+    }
+    let text = text.strip_prefix(b"(").unwrap_or(text);
+    let text = text.strip_suffix(b")").unwrap_or(text);
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut position = 0;
+    while position < text.len() {
+        let byte = text[position];
+        position += 1;
+        if byte != b'\\' {
+            bytes.push(byte);
+            continue;
+        }
+        let Some(&escaped) = text.get(position) else { break };
+        position += 1;
+        match escaped {
+            b'n' => bytes.push(b'\n'),
+            b'r' => bytes.push(b'\r'),
+            b't' => bytes.push(b'\t'),
+            b'b' => bytes.push(8),
+            b'f' => bytes.push(12),
+            // A backslash at the end of a line continues the string (§7.3.4.2).
+            b'\n' => {}
+            b'\r' => position += usize::from(text.get(position) == Some(&b'\n')),
+            b'0'..=b'7' => {
+                let mut code = u32::from(escaped - b'0');
+                for _ in 0..2 {
+                    match text.get(position) {
+                        Some(digit @ b'0'..=b'7') => code = code * 8 + u32::from(digit - b'0'),
+                        _ => break,
+                    }
+                    position += 1;
+                }
+                // Overflow beyond a byte is ignored (§7.3.4.2).
+                bytes.push(code.to_le_bytes()[0]);
+            }
+            other => bytes.push(other),
         }
     }
+    bytes
 }
 
 /// Returns the number of bytes of `data` that belong to the image.
