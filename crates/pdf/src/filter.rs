@@ -1,19 +1,20 @@
 //! Decodes the lossless stream filters: Flate, LZW, run-length, the two ASCII forms, and predictors.
 //!
-//! Damaged data gives the data that could be decoded before the damage, as in other readers. lopdf does so for Flate,
-//! LZW, run-length and the TIFF predictor. It refuses damage in the others, so these are decoded here. ISO 32000-1
-//! §7.4 defines the formats.
+//! Damaged data gives the data that could be decoded before the damage, as in other readers. ISO 32000-1 §7.4
+//! defines the formats.
 
-use std::io::Write;
+use std::io::{Read, Write};
 
 use flate2::Compression;
+use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
-use lopdf::{Dictionary, Document, Object, Stream, dictionary};
+use lopdf::{Dictionary, Document, Object};
 
 use crate::PdfError;
 use crate::budget::WorkBudget;
+use crate::lzw;
 use crate::number::{count, dictionary_of, entry, resolve};
-use crate::predictor::Predictor;
+use crate::predictor::{Predictor, unpredict};
 
 /// A stream's data after its lossless filters.
 #[derive(Debug)]
@@ -48,18 +49,12 @@ pub(super) fn decode(
             break;
         }
         let input = current.as_deref().unwrap_or(content);
+        let unpacked = unpack(name, input, early_change(document, &parameters), budget)?;
         let predictor = Predictor::read(document, &parameters);
         decoded.predicted |= predictor.is_some();
-        // The default is 1 (§7.4.4.3, Table 8).
-        let early_change = count(document, &parameters, b"EarlyChange") != Some(0);
-        let mut plain = dictionary! { "EarlyChange" => i64::from(early_change) };
-        if let Some(tiff) = predictor.filter(|predictor| !predictor.is_png) {
-            tiff.add_tiff(&mut plain);
-        }
-        let unpacked = unpack(name, input, plain, budget)?;
         current = Some(match predictor {
-            Some(predictor) if predictor.is_png => predictor.reverse_png(&unpacked),
-            Some(_) | None => unpacked,
+            Some(predictor) => unpredict(&predictor, unpacked),
+            None => unpacked,
         });
     }
     decoded.bytes = match current {
@@ -133,19 +128,24 @@ fn is_lossless(name: &[u8]) -> bool {
     )
 }
 
+fn early_change(document: &Document, parameters: &Dictionary) -> bool {
+    // The default is 1 (§7.4.4.3, Table 8).
+    count(document, parameters, b"EarlyChange") != Some(0)
+}
+
 /// Decodes one filter; the result is spent from the budget.
 fn unpack(
     name: &[u8],
     input: &[u8],
-    parameters: Dictionary,
+    early_change: bool,
     budget: &mut WorkBudget,
 ) -> Result<Vec<u8>, PdfError> {
+    // One byte more than allowed shows that the data continues.
+    let max = budget.decoded_bytes().saturating_add(1);
     let bytes = match name {
-        b"FlateDecode" | b"Fl" => decode_with_lopdf("FlateDecode", input, parameters, budget)?,
-        b"LZWDecode" | b"LZW" => decode_with_lopdf("LZWDecode", input, parameters, budget)?,
-        b"RunLengthDecode" | b"RL" => {
-            decode_with_lopdf("RunLengthDecode", input, parameters, budget)?
-        }
+        b"FlateDecode" | b"Fl" => inflate(input, max),
+        b"LZWDecode" | b"LZW" => lzw::decode(input, early_change, max),
+        b"RunLengthDecode" | b"RL" => run_lengths(input, max),
         b"ASCIIHexDecode" | b"AHx" => hexadecimal(input),
         b"ASCII85Decode" | b"A85" => ascii85(input),
         // `Crypt` in a file that is not encrypted is the identity.
@@ -155,17 +155,17 @@ fn unpack(
     Ok(bytes)
 }
 
-/// Decodes one filter with lopdf, which for these filters fails only if the result exceeds the budget.
-fn decode_with_lopdf(
-    filter: &str,
-    input: &[u8],
-    parameters: Dictionary,
-    budget: &WorkBudget,
-) -> Result<Vec<u8>, PdfError> {
-    let dictionary = dictionary! { "Filter" => filter, "DecodeParms" => parameters };
-    let stream = Stream::new(dictionary, input.to_vec());
-    let decoded = stream.decompressed_content_with_limit(budget.decoded_bytes());
-    decoded.map_err(|_| budget.too_much_data())
+fn inflate(input: &[u8], max: usize) -> Vec<u8> {
+    // The size is a guess: a decompression bomb must not reserve memory before it is measured.
+    let mut bytes = Vec::with_capacity(input.len().saturating_mul(3).min(max).min(1 << 24));
+    let limit = u64::try_from(max).unwrap_or(u64::MAX);
+    // A damaged end is common, so the data before it is kept.
+    let _ = ZlibDecoder::new(input).take(limit).read_to_end(&mut bytes);
+    if bytes.is_empty() && input.len() > 2 {
+        // The zlib header is broken, but the data may be intact.
+        let _ = flate2::read::DeflateDecoder::new(&input[2..]).take(limit).read_to_end(&mut bytes);
+    }
+    bytes
 }
 
 /// Compresses data for a new stream with `FlateDecode`.
@@ -173,6 +173,29 @@ pub(super) fn deflate(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::with_capacity(bytes.len() / 2), Compression::new(6));
     encoder.write_all(bytes).expect("writing to memory does not fail");
     encoder.finish().expect("writing to memory does not fail")
+}
+
+fn run_lengths(input: &[u8], max: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut position = 0;
+    while let Some(&length) = input.get(position) {
+        position += 1;
+        let length = usize::from(length);
+        // 128 ends the data (§7.4.5).
+        if length == 128 || bytes.len() >= max {
+            break;
+        }
+        if length < 128 {
+            let end = (position + length + 1).min(input.len());
+            bytes.extend_from_slice(&input[position..end]);
+            position = end;
+        } else if let Some(&value) = input.get(position) {
+            bytes.resize(bytes.len() + 257 - length, value);
+            position += 1;
+        }
+    }
+    bytes.truncate(max);
+    bytes
 }
 
 pub(super) fn hexadecimal(input: &[u8]) -> Vec<u8> {

@@ -22,6 +22,7 @@ mod jpeg;
 mod jpeg2000;
 mod load;
 mod luminance;
+mod lzw;
 mod mesh;
 mod number;
 mod operator_count;

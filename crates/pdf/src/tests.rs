@@ -453,22 +453,8 @@ proptest! {
     }
 
     #[test]
-    fn filters_survive_any_bytes(
-        bytes in prop::collection::vec(any::<u8>(), 0..300),
-        early in 0..2_i64,
-        predictor in 1..16_i64,
-        kind in prop::sample::select(vec![
-            "FlateDecode", "LZWDecode", "RunLengthDecode", "A85", "AHx",
-        ]),
-    ) {
-        let parameters = dictionary! {
-            "EarlyChange" => early, "Predictor" => predictor, "Columns" => 3,
-        };
-        let dictionary = dictionary! { "Filter" => kind, "DecodeParms" => parameters };
-        let limits = PdfLimits { decoded_bytes: 1000, ..LIMITS };
-        let mut budget = crate::budget::WorkBudget::new(&limits);
-        let decoded = filter::decode(&Document::new(), &dictionary, &bytes, &mut budget);
-        prop_assert!(decoded.map_or(0, |decoded| decoded.bytes.len()) <= 1000);
+    fn filters_survive_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..300), early: bool) {
+        prop_assert!(crate::lzw::decode(&bytes, early, 1000).len() <= 1000);
         let _ = crate::calculator::Calculator::parse(&bytes);
     }
 }
