@@ -46,17 +46,23 @@ impl SettingsReload {
     pub(super) fn reload(&mut self) -> &'static str {
         // The parts are independent: a bad certificate must not keep the log file from being
         // reopened.
-        let parts = [
-            ("log file cannot be reopened, the old one stays in use", self.launch.logs.reopen()),
-            ("settings cannot be reloaded, the previous ones stay in force", self.settings()),
-            ("certificate cannot be reloaded, the previous one stays in use", self.certificate()),
+        let parts: [(&str, fn(&mut Self) -> Result<()>); 3] = [
+            ("log file cannot be reopened, the old one stays in use", |own| {
+                own.launch.logs.reopen()
+            }),
+            ("settings cannot be reloaded, the previous ones stay in force", Self::settings),
+            ("certificate cannot be reloaded, the previous one stays in use", |own| {
+                own.certificate()
+            }),
         ];
-        for (what, outcome) in &parts {
-            if let Err(cause) = outcome {
+        let mut all_succeeded = true;
+        for (what, apply) in parts {
+            // Logged before the next part: the settings can change the filter of the log.
+            if let Err(cause) = apply(self) {
                 tracing::error!("{what}: {cause}");
+                all_succeeded = false;
             }
         }
-        let all_succeeded = parts.iter().all(|(_, outcome)| outcome.is_ok());
         let outcome = if all_succeeded { "done" } else { "failed" };
         metrics::counter!(telemetry::RELOADS, "outcome" => outcome).increment(1);
         if all_succeeded {

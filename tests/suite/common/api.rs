@@ -24,6 +24,8 @@ pub struct ApiCaller<'a> {
 pub struct Refusal {
     pub status: u16,
     pub message: String,
+    /// True if the body is an error in JSON, false if it is the message alone.
+    pub is_json: bool,
     /// The rule or code of each entry, its part of the request and its path: `type query size`.
     pub faults: Vec<String>,
 }
@@ -73,6 +75,10 @@ impl<'a> ApiCaller<'a> {
         if !status.is_success() {
             return Err(Refusal::parse(status.as_u16(), &body));
         }
+        // Answers without an object say this, which no client takes for JSON.
+        if headers[CONTENT_TYPE].as_bytes().starts_with(b"text/plain") {
+            assert_eq!((status.as_u16(), &body[..]), (200, &b"OK"[..]), "{url}");
+        }
         let content = E::Answer::parse(&headers, &body);
         Ok(content.unwrap_or_else(|cause| panic!("{url}: {cause}")))
     }
@@ -82,11 +88,11 @@ impl Refusal {
     fn parse(status: u16, body: &[u8]) -> Self {
         let Ok(error) = serde_json::from_slice::<Value>(body) else {
             let message = String::from_utf8_lossy(body).into_owned();
-            return Self { status, message, faults: Vec::new() };
+            return Self { status, message, is_json: false, faults: Vec::new() };
         };
         let message = error["message"].as_str().expect("a message").to_owned();
         let entries = error["errors"].as_array().expect("a list").iter();
-        Self { status, message, faults: entries.map(fault).collect() }
+        Self { status, message, is_json: true, faults: entries.map(fault).collect() }
     }
 }
 

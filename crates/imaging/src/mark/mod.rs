@@ -223,6 +223,10 @@ impl Watermark {
         let rect = self.placement(image);
         let size = Size { width: rect.width, height: rect.height };
         let position = MarkPosition { x: i64::from(rect.x), y: i64::from(rect.y) };
+        // A mark that alone exceeds the limit would evict all others.
+        if !usize::try_from(size.pixels()).is_ok_and(|pixels| pixels <= CACHED_PIXELS_MAX) {
+            return (Arc::new(self.draw(size)), position);
+        }
         let is_wanted = |stamp: &MarkBitmap| stamp.size == size;
         let pixels = |stamp: &MarkBitmap| stamp.pixels.len();
         (self.bitmaps.find_or_make(is_wanted, || self.draw(size), pixels), position)
