@@ -46,23 +46,19 @@ impl SettingsReload {
     pub(super) fn reload(&mut self) -> &'static str {
         // The parts are independent: a bad certificate must not keep the log file from being
         // reopened.
-        let parts: [(&str, fn(&mut Self) -> Result<()>); 3] = [
-            ("log file cannot be reopened, the old one stays in use", |own| {
-                own.launch.logs.reopen()
-            }),
-            ("settings cannot be reloaded, the previous ones stay in force", Self::settings),
-            ("certificate cannot be reloaded, the previous one stays in use", |own| {
-                own.certificate()
-            }),
-        ];
-        let mut all_succeeded = true;
-        for (what, apply) in parts {
-            // Logged before the next part: the settings can change the filter of the log.
-            if let Err(cause) = apply(self) {
-                tracing::error!("{what}: {cause}");
-                all_succeeded = false;
-            }
-        }
+        let reopened = succeeded(
+            "log file cannot be reopened, the old one stays in use",
+            self.launch.logs.reopen(),
+        );
+        let applied = succeeded(
+            "settings cannot be reloaded, the previous ones stay in force",
+            self.settings(),
+        );
+        let replaced = succeeded(
+            "certificate cannot be reloaded, the previous one stays in use",
+            self.certificate(),
+        );
+        let all_succeeded = reopened && applied && replaced;
         let outcome = if all_succeeded { "done" } else { "failed" };
         metrics::counter!(telemetry::RELOADS, "outcome" => outcome).increment(1);
         if all_succeeded {
@@ -151,6 +147,14 @@ pub fn allow_connections(connections_max: u32) {
         ),
         Err(cause) => tracing::warn!("the number of open files cannot be raised: {cause}"),
     }
+}
+
+/// Logs the error of a part of a reload; returns whether the part was reloaded.
+fn succeeded(failure: &str, outcome: Result<()>) -> bool {
+    if let Err(cause) = &outcome {
+        tracing::error!("{failure}: {cause}");
+    }
+    outcome.is_ok()
 }
 
 /// Loads the certificate of the settings, if TLS is enabled.
