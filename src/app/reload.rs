@@ -150,8 +150,8 @@ pub fn allow_connections(connections_max: u32) {
 }
 
 /// Logs the error of a part of a reload; returns whether the part was reloaded.
-fn succeeded(failure: &str, outcome: Result<()>) -> bool {
-    if let Err(cause) = &outcome {
+fn succeeded(failure: &str, outcome: &Result<()>) -> bool {
+    if let Err(cause) = outcome {
         tracing::error!("{failure}: {cause}");
     }
     outcome.is_ok()
