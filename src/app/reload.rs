@@ -48,15 +48,15 @@ impl SettingsReload {
         // reopened.
         let reopened = succeeded(
             "log file cannot be reopened, the old one stays in use",
-            self.launch.logs.reopen(),
+            &self.launch.logs.reopen(),
         );
         let applied = succeeded(
             "settings cannot be reloaded, the previous ones stay in force",
-            self.settings(),
+            &self.settings(),
         );
         let replaced = succeeded(
             "certificate cannot be reloaded, the previous one stays in use",
-            self.certificate(),
+            &self.certificate(),
         );
         let all_succeeded = reopened && applied && replaced;
         let outcome = if all_succeeded { "done" } else { "failed" };
