@@ -368,7 +368,7 @@ fn every_alert_rule_has_a_runbook_section_and_a_test() {
 }
 
 #[test]
-fn every_metric_is_on_the_dashboard() {
+fn every_metric_is_on_the_dashboard_and_has_a_help_text() {
     let registered = registered();
     let dashboard = read("examples/grafana-dashboard.json");
     let shown: BTreeSet<&str> = metric_names(&dashboard)
@@ -382,6 +382,9 @@ fn every_metric_is_on_the_dashboard() {
             "{name}: put it on a panel in packaging/dashboard.py, or else into \
              NOT_ON_THE_DASHBOARD in tests/suite/packaging.rs with the reason"
         );
+    }
+    for metric in METRICS {
+        assert!(!metric.help.is_empty(), "{}", metric.name);
     }
 }
 

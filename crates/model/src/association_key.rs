@@ -9,8 +9,8 @@ use crate::token;
 
 /// The key of an associated object: `[A-Za-z0-9][A-Za-z0-9-]*`, at most 64 characters, such as `a000`.
 ///
-/// The alphabet is the one of item ids without the underscore, which begins a suffix (contract media-6). Like an
-/// item id, a key cannot end in an operation.
+/// The alphabet is the one of item ids without the underscore, which begins a suffix (contract media-6). A key cannot
+/// end in `-crop` or `-watermark`, since a media URL would strip them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AssociationKey(Box<str>);
 
@@ -29,10 +29,10 @@ impl AssociationKey {
             let inner = index > 0 && found == '-';
             !(inner || found.is_ascii_alphanumeric())
         });
-        // Characters are checked before the length, so the text is ASCII there and bytes are characters.
         if let Some((index, found)) = bad {
             return Err(AssociationKeyError::BadCharacter { found, at: index + 1 });
         }
+        // The text is ASCII here, so bytes are characters.
         if text.len() > Self::CHARS_MAX {
             return Err(AssociationKeyError::TooLong { chars: text.len() });
         }

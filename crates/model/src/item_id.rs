@@ -10,8 +10,8 @@ use crate::token;
 
 /// The id of an item: `[A-Za-z0-9][A-Za-z0-9_-]*`, at most 128 characters, case-sensitive.
 ///
-/// An id never contains a token that a media URL strips from the right (see [`token`]): such an id could not be
-/// addressed.
+/// An id never has an operation or suffix that a media URL would strip from its right end (see [`token`]): such an
+/// id could not be addressed.
 ///
 /// Contract items-3.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,7 +23,7 @@ impl ItemId {
 
     /// Parses an id, without decoding, trimming or case folding.
     ///
-    /// Fails with [`ItemIdError`], which has the problem and its position.
+    /// Fails with [`ItemIdError`].
     pub fn parse(text: &str) -> Result<Self, ItemIdError> {
         check_characters(text)?;
         check_tokens(text)?;
@@ -72,7 +72,7 @@ pub enum ItemIdError {
         /// The position of the character, counted from 1.
         at: usize,
     },
-    /// The text contains an operation, which a media URL would strip.
+    /// The text has an operation, which a media URL would strip.
     #[error("the id has the operation {operation:?}")]
     HasOperation {
         /// The operation, such as `-crop` or `-watermark`.
@@ -105,8 +105,8 @@ fn check_characters(text: &str) -> Result<(), ItemIdError> {
 }
 
 fn check_tokens(text: &str) -> Result<(), ItemIdError> {
-    // Crops and sizes count anywhere in the id, since their parameters follow them; other operations count only at
-    // the end.
+    // The parameters of crops and sizes follow them, so these count before an underscore too; other operations count
+    // only at the end.
     if token::split_crop(text).is_some() {
         return Err(ItemIdError::HasOperation { operation: token::CROP });
     }

@@ -28,7 +28,7 @@ pub(super) fn read_facts(data: &[u8], budget: &WorkBudget) -> Result<JpegFacts, 
     let header =
         reader.read_header(data).map_err(|_| broken(0, 0, "its jpeg header is damaged"))?;
     budget.check_image(header.width, header.height)?;
-    // Compressed data escapes 0xFF, so the pair is a marker. A match inside a segment only increases the count.
+    // 0xFF 0xDA begins a scan; compressed data escapes 0xFF. A match inside a segment only increases the count.
     let scans = data.windows(2).filter(|pair| *pair == [0xff, 0xda]).count();
     if scans > SCANS_MAX {
         return Err(broken(0, 0, "its jpeg has more than 200 scans"));
@@ -42,8 +42,8 @@ pub(super) fn read_facts(data: &[u8], budget: &WorkBudget) -> Result<JpegFacts, 
     Ok(JpegFacts { width: header.width, height: header.height, components, has_luma })
 }
 
-/// Adds the Adobe marker that matches the PDF to a JPEG: `transform` is 0 for components without a transform, 1
-/// for YCbCr or YCCK. `None` if the JPEG already has a marker.
+/// Adds an Adobe marker with the colour transform that the PDF declares: true for YCbCr and YCCK, false for none.
+/// Returns `None` if the JPEG has an Adobe marker already, or does not begin like a JPEG.
 pub(super) fn with_adobe_marker(data: &[u8], transform: bool) -> Option<Vec<u8>> {
     // Only the segments before the image data count.
     let mut head = segments(data).take_while(|(marker, _)| !matches!(marker, 0xd9 | 0xda));
@@ -66,7 +66,7 @@ fn frame_components(data: &[u8]) -> u8 {
     frame.and_then(|(_, payload)| payload.get(5).copied()).unwrap_or(0)
 }
 
-/// Iterates over segments: the code of the marker, and the file from the payload on.
+/// Iterates over the segments: the code of the marker, and all data from its payload to the end of the file.
 fn segments(data: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     let mut position = 2;
     std::iter::from_fn(move || {
@@ -78,7 +78,7 @@ fn segments(data: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
 }
 
 /// Extracts the luminance of a YCbCr JPEG as a grey JPEG, losslessly, without decoding to pixels. `None` if the
-/// data is damaged.
+/// data is damaged or the result is not grey.
 pub(super) fn luma(data: &[u8]) -> Option<Vec<u8>> {
     let mut transform = Transform::default();
     // Markers describe the colour picture (its profile, for example), so they are dropped.
@@ -110,7 +110,8 @@ pub(super) fn samples(
     let image =
         Image { pixels: &mut pixels[..], width, pitch: width * components, height, format };
     let mut decoder = Decompressor::new().map_err(|_| broken(width, height, "out of memory"))?;
-    // libjpeg-turbo reports damage and mere warnings alike, so all samples decoded before are kept.
+    // libjpeg-turbo reports damage and mere warnings alike, so all samples decoded before are kept. If all are zero,
+    // nothing was decoded.
     let intact = decoder.decompress(data, image).is_ok();
     if !intact && pixels.iter().all(|sample| *sample == 0) {
         let what = "its jpeg data is damaged or of an unknown kind";
@@ -119,7 +120,7 @@ pub(super) fn samples(
     Ok(pixels)
 }
 
-/// Returns the error for an image that cannot be decoded.
+/// Returns the error for an image that cannot be decoded; its size is 0 × 0 if it is not known.
 pub(super) fn broken(width: usize, height: usize, what: &'static str) -> PdfError {
     PdfError::Image {
         width: u64::try_from(width).unwrap_or(u64::MAX),
@@ -128,7 +129,7 @@ pub(super) fn broken(width: usize, height: usize, what: &'static str) -> PdfErro
     }
 }
 
-/// Encodes greys, `[height][width]`, as a JPEG.
+/// Encodes greys, `[height][width]`, as a JPEG; `None` if libjpeg-turbo fails.
 pub(super) fn encode(greys: &[u8], width: usize, height: usize) -> Option<Vec<u8>> {
     let mut encoder = Compressor::new().ok()?;
     encoder.set_quality(QUALITY).ok()?;

@@ -1,4 +1,4 @@
-//! Parses ranges of dates and numbers: `[a TO b]`, `>a`, and a single value.
+//! Ranges of dates and numbers: parses `[a TO b]` and `{a TO b}`, and builds the query of any range.
 
 use jiff::tz::TimeZone;
 
@@ -37,7 +37,7 @@ pub(super) struct RangeBound {
 }
 
 impl RangeBound {
-    /// Parses the bound as a date or time; a day without an offset is in `zone`.
+    /// Parses the bound as a date or time. Days, and times without an offset, are in `zone`.
     fn interval(&self, zone: &TimeZone) -> Result<TimeInterval, QueryError> {
         let interval = TimeInterval::parse(&self.text, zone);
         interval.ok_or_else(|| not_a_date(&self.text, self.position))
@@ -120,7 +120,7 @@ impl RangeLiteral {
 
     fn dates(&self, field: DateField, zone: &TimeZone) -> Result<DateRange, QueryError> {
         let from = match &self.from {
-            // A bound is a whole year, day or second: an inclusive bound includes all of that interval, an
+            // A bound is a whole year, month, day or second: an inclusive bound includes all of that interval, an
             // exclusive bound skips all of it.
             Some(bound) if bound.inclusive => Some(bound.interval(zone)?.start),
             Some(bound) => Some(bound.interval(zone)?.end),

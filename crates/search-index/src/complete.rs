@@ -33,7 +33,7 @@ pub struct CompletionRequest<'a> {
     pub size: usize,
 }
 
-/// The possible completions of a text, each with the number of matches that it would have, most frequent first.
+/// The possible completions of a text, each with the number of its matches, most frequent first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Completions {
     /// Words that begin with the last word of the text, in lower case.
@@ -46,7 +46,9 @@ impl MatchedDocuments<'_> {
     /// Completes a text.
     ///
     /// Words are counted among the matches that contain all words before the last one; facet values are counted
-    /// among all matches.
+    /// among all matches. A last word of fewer than [`PREFIX_CHARS_MIN`] characters has no completions.
+    ///
+    /// Fails when the deadline is over.
     pub fn complete(
         &self,
         request: CompletionRequest<'_>,
@@ -79,7 +81,7 @@ impl MatchedDocuments<'_> {
         };
         let mut counted: Vec<(String, u64)> = Vec::new();
         for (at, candidate) in candidates(self.snapshot, start, is_over)?.into_iter().enumerate() {
-            // All documents supply the candidates, but the matches may contain only few of them.
+            // The most frequent words of the index may be rare among the matches, so some more are counted.
             if at >= COMPLETION_CANDIDATES_MIN && counted.len() >= size {
                 break;
             }
@@ -95,9 +97,11 @@ impl MatchedDocuments<'_> {
         Ok(counted)
     }
 
-    /// Counts the documents of `sets` that contain the word `text`; `None` if no document contains it or if `text`
-    /// equals `start`. The word loses its accents if most of these documents spell it without, unless `start` has
-    /// accents.
+    /// Counts the documents of `sets` that contain the word `text`, and decides its spelling; `None` if no document
+    /// contains the word or if it equals `start`.
+    ///
+    /// If most of the documents with the word spell it without accents, and `start` has none, the result has none
+    /// either.
     fn count_spelling(
         &self,
         mut text: String,
@@ -127,7 +131,7 @@ impl MatchedDocuments<'_> {
         let Some(place) = TextField::find(facet.as_str()) else { return Ok(Vec::new()) };
         let typed = request.typed.to_vec();
         let pattern = WordPattern { place, words: typed, prefix: true, forms: false };
-        // A value that contains the text is in one of these documents, which are few.
+        // Only these documents can have a value that contains the text.
         let sets = self.documents_matching(&Query::Words(pattern), is_over)?;
         let found = MatchedDocuments { snapshot: self.snapshot, sets };
         let size = request.size;
@@ -179,7 +183,8 @@ fn contains(value: &str, typed: &[Word]) -> bool {
     })
 }
 
-/// Lists the most frequent words of the index that begin like `start` and are longer, with their accents.
+/// Lists the most frequent words of the index that begin with `start` and are longer, as they are written: `mot`
+/// finds `motor`; it finds `mote` and not `möte`, which begins with `möt`.
 fn candidates(
     snapshot: &IndexSnapshot,
     start: &Word,
@@ -196,17 +201,17 @@ fn candidates(
     Ok(found.into_iter().map(|(_, text)| text).collect())
 }
 
-/// The approximate frequencies of words in all documents: a document counts once for each text with the word.
+/// The approximate frequencies of words in all documents: a document counts once for each field with the word.
 #[derive(Default)]
 pub(crate) struct Frequencies {
-    /// Occurrences of words whose accents were removed.
+    /// The counts of all words, by the word without accents.
     folded: HashMap<String, u64>,
-    /// Occurrences of words as written, including accents.
+    /// The counts of words with accents, by the word as written.
     accented: HashMap<String, u64>,
 }
 
 impl Frequencies {
-    /// Reads the words that begin like `start` and that `is_wanted` accepts, with or without their accents.
+    /// Reads the words that begin with `start` and that `is_wanted` accepts: without their accents, and as written.
     pub(crate) fn read(
         &mut self,
         snapshot: &IndexSnapshot,
@@ -251,7 +256,8 @@ impl Frequencies {
     }
 }
 
-/// Calls `each` with every term of `field` that begins with `start`, and the number of its documents in a segment.
+/// Calls `each` once a segment with every term of `field` that begins with `start`, and the number of its documents
+/// there; at most [`COMPLETION_TERMS_MAX`] terms of a segment.
 fn read_terms(
     snapshot: &IndexSnapshot,
     field: Field,

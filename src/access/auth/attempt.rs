@@ -1,6 +1,8 @@
 //! One attempt to log in with a secret. If the cache of verified secrets knows the right secret, the attempt
-//! is counted at once. Any other attempt is verified on a hashing thread, in its slot if its user name is
-//! paced.
+//! is counted at once. Any other attempt is verified on a hashing thread.
+//!
+//! A user name with many failures is paced: each attempt waits for its slot, a moment that the pacer reserves for
+//! it.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -37,15 +39,20 @@ pub(super) enum CachedVerdict {
 }
 
 impl CachedVerdict {
-    pub(super) fn decision_counted(&self) -> Option<ThrottleDecision> {
+    /// Returns the decision of an attempt that is counted as wrong.
+    pub(super) fn counted_decision(&self) -> Option<ThrottleDecision> {
         let Self::Wrong(decision) = self else { return None };
         Some(*decision)
     }
 }
 
+/// The answer to an attempt.
 pub(super) enum AttemptOutcome {
+    /// The secret is right, and the user may log in.
     Right,
+    /// The secret is wrong, or the user may not log in. The failure is counted.
     Wrong,
+    /// Not answered now; the client can try again after `wait_s` seconds.
     Throttled { wait_s: u64 },
 }
 
@@ -62,7 +69,7 @@ struct AttemptEvaluation {
 
 impl AttemptEvaluation {
     /// Returns the outcome of an attempt that the throttle does not admit, or `None` if it is admitted.
-    fn refuse(&self) -> Option<EvaluationOutcome> {
+    fn refusal(&self) -> Option<EvaluationOutcome> {
         let decision = self.auth.inner.throttle.decide(&self.attempt.subject, self.now);
         // An attempt that has waited for its slot is not paced again, but a lock that began meanwhile
         // applies.
@@ -81,7 +88,7 @@ impl AttemptEvaluation {
         self.auth.inner.passwords.verify(secret, hash.as_deref()) && *may_log_in
     }
 
-    /// Counts the result, and stores it if it is a failure that counts.
+    /// Counts the result, and starts to store a failure that the throttle counted.
     fn count(&self, fits: bool) -> EvaluationOutcome {
         let Self { auth, attempt, is_paced, now, runtime } = self;
         let evaluated = EvaluatedAttempt { fits, is_paced: *is_paced };
@@ -97,13 +104,14 @@ impl AttemptEvaluation {
 /// The outcome of an attempt on a hashing thread.
 struct EvaluationOutcome {
     decision: ThrottleDecision,
+    /// True if the secret is right and the user may log in.
     fits: bool,
     /// The task that writes the failure to the database.
     stored: Option<JoinHandle<()>>,
 }
 
 impl Auth {
-    /// Counts an attempt that the cache knows to be right or wrong.
+    /// Counts an attempt that the cache knows to be right or wrong; `right` is `None` if it knows neither.
     pub(super) fn count_cached(
         &self,
         right: Option<bool>,
@@ -113,8 +121,7 @@ impl Auth {
         let Some(right) = right else { return CachedVerdict::Nothing };
         match self.inner.throttle.record_known_result(subject, right, now) {
             ThrottleDecision::Locked { .. } => CachedVerdict::Nothing,
-            // Pacing slows guesses, and a network that has proved the secret recently does not
-            // guess.
+            // Pacing slows guesses. The client's network has proved the secret recently, so it does not guess.
             ThrottleDecision::Pace(_) | ThrottleDecision::Evaluate if right => {
                 CachedVerdict::Right
             }
@@ -124,7 +131,10 @@ impl Auth {
         }
     }
 
-    /// Makes one attempt, in its slot if its user name is paced, and stores its failure.
+    /// Makes one attempt, in its slot if its user name is paced, and stores its failure. Without a free slot it is
+    /// throttled.
+    ///
+    /// Fails if too many attempts wait for a hashing thread.
     pub(super) async fn attempt(
         &self,
         attempt: VerificationAttempt,
@@ -134,18 +144,18 @@ impl Auth {
             return self.refuse_counted(attempt, decision, now).await;
         }
         let attempt = Arc::new(attempt);
-        let mut outcome = self.hash(Arc::clone(&attempt), false, now).await?;
+        let mut outcome = self.evaluate(Arc::clone(&attempt), false, now).await?;
         // Nothing was counted for this evaluation, so the attempt is evaluated again in its slot.
         if let ThrottleDecision::Pace(name) = outcome.decision {
             outcome = match self.inner.pacer.reserve(name, attempt.address, now) {
-                Ok(wait) => self.hash_paced(attempt, wait, now).await?,
+                Ok(wait) => self.evaluate_in_slot(attempt, wait, now).await?,
                 Err(wait_s) => return Ok(AttemptOutcome::Throttled { wait_s }),
             };
         }
         match outcome.decision {
             ThrottleDecision::Locked { wait_s } => Ok(AttemptOutcome::Throttled { wait_s }),
-            // Only attempts without a slot get this decision, and each of them got a slot or was refused
-            // above.
+            // Does not happen: an attempt without a slot got one above, and an attempt in its slot is not paced
+            // again.
             ThrottleDecision::Pace(_) => Ok(AttemptOutcome::Throttled { wait_s: 1 }),
             ThrottleDecision::Evaluate if outcome.fits => Ok(AttemptOutcome::Right),
             ThrottleDecision::Evaluate => {
@@ -175,6 +185,7 @@ impl Auth {
             .passwords
             .run(
                 attempt.address,
+                // The attempt is counted already, so the throttle is not asked again.
                 || None,
                 move || auth.inner.passwords.verify(&attempt.secret, attempt.hash.as_deref()),
                 |_| AttemptOutcome::Wrong,
@@ -183,8 +194,8 @@ impl Auth {
     }
 
     /// Verifies a secret in its slot, after `wait`, even if its client disconnects before: otherwise networks
-    /// that disconnect could use slot after slot and never fail. There are as many tasks as slots.
-    async fn hash_paced(
+    /// that disconnect could use slot after slot and never fail. The number of slots bounds the number of tasks.
+    async fn evaluate_in_slot(
         &self,
         attempt: Arc<VerificationAttempt>,
         wait: Duration,
@@ -194,14 +205,14 @@ impl Auth {
         let slot_time = now.checked_add(wait).unwrap_or(now);
         let task = tokio::spawn(async move {
             tokio::time::sleep(wait).await;
-            auth.hash(attempt, true, slot_time).await
+            auth.evaluate(attempt, true, slot_time).await
         });
         task.await.map_err(Error::internal)?
     }
 
     /// Verifies a secret on a hashing thread. The throttle decides just before, and again when the result is
     /// counted: a thousand concurrent guesses get no further than sequential guesses.
-    async fn hash(
+    async fn evaluate(
         &self,
         attempt: Arc<VerificationAttempt>,
         is_paced: bool,
@@ -211,7 +222,7 @@ impl Auth {
         let runtime = Handle::current();
         let evaluation = AttemptEvaluation { auth: self.clone(), attempt, is_paced, now, runtime };
         // Decided here as well, so that a refused attempt occupies no place in the queue.
-        if let Some(refused) = evaluation.refuse() {
+        if let Some(refused) = evaluation.refusal() {
             return Ok(refused);
         }
         let for_refusal = Arc::new(evaluation);
@@ -221,7 +232,7 @@ impl Auth {
             .passwords
             .run(
                 address,
-                move || for_refusal.refuse(),
+                move || for_refusal.refusal(),
                 move || for_verification.verify(),
                 move |fits| for_count.count(fits),
             )
@@ -240,6 +251,7 @@ impl Auth {
         let throttle = &self.inner.throttle;
         let keys = subject.keys();
         let window = throttle.window_start(now);
+        // True for one of many writes.
         let must_bound = throttle.record_write();
         runtime.spawn(async move {
             let write = auth.inner.db.write(move |tx| {

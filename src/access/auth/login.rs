@@ -104,7 +104,7 @@ impl Auth {
         if let (CachedVerdict::Right, Some(user)) = (&verdict, &candidate.user) {
             return Ok(self.account(user.id).await?.map(basic_principal));
         }
-        let counted = verdict.decision_counted();
+        let counted = verdict.counted_decision();
         let outcome = record_metric(self.evaluate_login(&request, candidate, counted, now).await);
         self.record_login(&outcome, &request, now).await;
         match outcome? {
@@ -350,7 +350,7 @@ impl Auth {
             may_log_in: true,
             address,
             subject,
-            counted_decision: verdict.decision_counted(),
+            counted_decision: verdict.counted_decision(),
         };
         match self.attempt(attempt, now).await? {
             AttemptOutcome::Throttled { wait_s } => Err(throttled(wait_s)),

@@ -20,7 +20,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::{OutputColour, OutputOptions, OutputSampling, RasterError, colour};
 
-/// All formats; the format of originals comes first.
+/// All formats.
 static FORMATS: [&ImageCodec; 3] = [&jpeg::CODEC, &webp::CODEC, &avif::CODEC];
 
 /// The description of a format, with its decoder and encoder.
@@ -52,7 +52,7 @@ pub struct ImageCodec {
     pub pixels_max: u64,
     /// The time to encode a pixel, as a multiple of the time for JPEG; measured, rounded up.
     pub encoding_cost: u32,
-    /// The peak memory of an encoder in bytes per pixel, including the file.
+    /// The peak memory of an encoder in bytes per pixel: with the encoded file, without the pixels.
     pub encoder_bytes_per_pixel: fn(OutputSampling) -> u64,
 }
 
@@ -87,9 +87,9 @@ pub struct UnencodedPicture<'a> {
     pub output: OutputOptions,
     /// The headers of the original, whose subsampling [`OutputSampling::Keep`] uses.
     pub original: PictureHeader,
-    /// True if the picture is turned by a quarter, so that its subsampling must be transposed.
+    /// True if the pixels were turned by 90° or 270° from the original, so that its subsampling is transposed.
     pub is_quarter_turned: bool,
-    /// True if inks are stored inverted, 0 for full ink.
+    /// True if 0 in `pixels` is full ink.
     pub inks_inverted: bool,
 }
 
@@ -135,7 +135,7 @@ impl ImageFormat {
         FORMATS.into_iter().map(Self)
     }
 
-    /// Detects the format of a file that begins with `head`.
+    /// Detects the format of a file that begins with `head`; `None` if no format matches.
     #[must_use]
     pub fn of_file(head: &[u8]) -> Option<Self> {
         Self::all().find(|format| {

@@ -29,13 +29,13 @@ const BLUE: f32 = 0.114;
 /// The number of corrections of a subsampled plane.
 const CORRECTION_ROUNDS: usize = 3;
 
-/// Converts a grey picture to its only plane.
+/// Converts a grey picture of `width` × `height` pixels to its only plane.
 pub(super) fn grey_plane(pixels: &Pixels, width: usize, height: usize) -> Plane {
     let samples = pixels.data.iter().map(|&value| f32::from(value) - LEVEL_SHIFT).collect();
     Plane { width, height, samples }
 }
 
-/// Converts an RGB picture to luma and two chroma planes of full size.
+/// Converts an RGB picture of `width` × `height` pixels to luma and two chroma planes of full size.
 pub(super) fn ycbcr_planes(pixels: &Pixels, width: usize, height: usize) -> [Plane; 3] {
     let mut luma = Vec::with_capacity(width * height);
     let mut blue = Vec::with_capacity(width * height);
@@ -96,7 +96,7 @@ fn box_halved(plane: &Plane, samples: &[f32]) -> Plane {
 
 /// Computes the difference between a plane and the decoder's interpolation of its half.
 fn interpolation_errors(plane: &Plane, half: &Plane, errors: &mut [f32]) {
-    // One row interpolated downwards, with its first and last sample repeated outside.
+    // One row, interpolated between two rows of the half, with its first and last sample repeated outside.
     let mut row = vec![0.0; half.width + 2];
     let rows = plane.samples.chunks_exact(plane.width).zip(errors.chunks_exact_mut(plane.width));
     for (y, (samples, errors)) in rows.enumerate() {

@@ -10,7 +10,7 @@ use crate::limits::DELIVERY_ERROR_CHARS_MAX;
 use crate::text::shorten;
 use crate::{CropSpec, ItemKey};
 
-/// The state of a delivery, in the order of progress.
+/// The state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(EnumString, IntoStaticStr, VariantNames)]
@@ -46,7 +46,7 @@ pub struct Delivery {
     /// The agreement that the request named.
     pub agreement: Option<AgreementId>,
     pub state: DeliveryState,
-    /// Attempts since the delivery was last queued.
+    /// Attempts since a request or the operator last queued the delivery.
     pub attempts: u32,
     /// The time of the next attempt. While an attempt is in flight: the time at which the sending node's claim
     /// expires, so that a different node may claim the delivery.
@@ -55,7 +55,7 @@ pub struct Delivery {
     pub error: Option<String>,
     /// The time of the request.
     pub created: Timestamp,
-    /// The time at which it was last queued; the retry deadline counts from here.
+    /// The time at which a request or the operator last queued it; the retry deadline counts from here.
     pub queued: Timestamp,
     /// The time of the last change of state.
     pub updated: Timestamp,

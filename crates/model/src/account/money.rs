@@ -10,7 +10,7 @@ pub struct Money {
     hundredths: i64,
 }
 
-/// The error for a text that is not an amount.
+/// The error for a text that is not an amount, or whose amount is too large.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected an amount with two decimals, such as 1200.00")]
 pub struct MoneyError;
