@@ -20,7 +20,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::{OutputColour, OutputOptions, OutputSampling, RasterError, colour};
 
-/// All formats.
+/// All formats of pictures that we read or write.
 static FORMATS: [&ImageCodec; 3] = [&jpeg::CODEC, &webp::CODEC, &avif::CODEC];
 
 /// The description of a format, with its decoder and encoder.
