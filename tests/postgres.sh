@@ -35,6 +35,7 @@ sqlite=(
     systemd:: upgrades::
     documented::maintenance:: documented::run::
     attacks::at_rest::a_data_directory_open
+    clients::the_public_client_library_searches clients::the_public_client_library_uses_notifications
     nodes::an_edge_does_not_start nodes::two_nodes_that_start_at_once_over_nothing
     orphans::a_refused_upload_leaves
     ownership::a_restore_and_a_migration ownership::an_adopted_store_refuses
