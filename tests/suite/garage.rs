@@ -278,8 +278,8 @@ fn a_paginated_listing_is_read_to_its_end() {
     bucket.send_command(&json!({ "do": "fill", "prefix": "wire/originals", "count": OBJECTS }));
     assert_eq!(bucket.keys("wire/originals/").len(), originals + OBJECTS);
     let (said, status) = run(dir.path(), &settings, &["check"]);
-    assert_eq!(status, 1, "{said}");
-    assert_eq!(said.matches("no item refers to original").count(), OBJECTS, "{said}");
+    assert_eq!(status, 0, "{said}");
+    assert!(said.contains(&format!("no item refers to {OBJECTS} originals")), "{said}");
 }
 
 /// Garage ignores `If-None-Match` on writes. Keys are hashes of the content, so concurrent writers of one key write
