@@ -76,7 +76,7 @@ endpoint! {
 
     /// Progress of an upload.
     ///
-    /// How many bytes were received. `HEAD` gives the headers alone, as the protocol asks for it.
+    /// The number of bytes received. `HEAD` gives the headers alone, as the protocol asks for it.
     LoadUpload: GET "/ingest/v1/uploads/{id}", "getUpload", UnknownCaller: Access::ROLES, NoBody => UploadProgress, NotFound, Stale {
         /// The id of the upload.
         #[schemars(with = "Uuid")]

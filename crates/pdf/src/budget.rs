@@ -8,8 +8,8 @@
 //! - an **operator** for each operator of a content stream, and for other pieces of similar size, such as a vertex,
 //! - a **step** for each step of a function, for example of a tint.
 //!
-//! What is paid is gone, whichever stream or page it was for. The call ends with an error that names the limit once an
-//! amount does not suffice. Limits that do not add up, on the size of an image and on nesting, are only compared.
+//! An amount is spent for good, whichever stream or page it was for. Once one does not suffice, the call ends with an
+//! error that names the limit. Limits that do not add up, on the size of an image and on nesting, are only compared.
 
 use crate::{PdfError, PdfLimits};
 

@@ -55,7 +55,7 @@ pub struct PixelView<'a> {
     pub data: &'a [u8],
 }
 
-/// How good the picture has to be, and how much work goes into making the file small.
+/// The quality of the picture, and the effort spent on a small file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WebpOptions {
     /// Quality from 0 (smallest file) to 100 (best picture); other values are clamped, and NaN is 0. The scale is

@@ -6,7 +6,6 @@
 //! announces itself, and removes an original inside a transaction in which no item refers to it. An ingest that
 //! commits earlier is therefore seen. An ingest that commits later sees the announcement and checks whether its
 //! originals still exist ([`OriginalsGuard`]).
-//! are still there ([`OriginalsGuard`]).
 
 use std::{
     collections::VecDeque,

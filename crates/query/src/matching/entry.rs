@@ -17,7 +17,7 @@ pub(super) struct InterestEntry {
     /// The media type of the interest as a number, or [`EVERY_TYPE`](super::leaf::EVERY_TYPE).
     pub(super) media_type: u8,
     pub(super) key_kind: IndexKeyKind,
-    /// Whether one of the agreements has to cover the item.
+    /// True if one of the agreements has to cover the item.
     pub(super) needs_coverage: bool,
 }
 
