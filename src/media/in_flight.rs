@@ -9,7 +9,7 @@ use std::{collections::HashMap, sync::Arc};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::render::RenderError;
+use super::render_error::RenderError;
 use model::ContentHash;
 
 /// The result of a render or a read that yields a `T`.

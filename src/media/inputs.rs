@@ -13,7 +13,7 @@ use super::MediaState;
 use super::original::{IndexedPicture, JpegHead, OpenOriginal, OriginalError, StandardSet};
 use super::plan::RenditionPlan;
 use super::recipes::StandardRecipes;
-use super::render::RenderError;
+use super::render_error::RenderError;
 use crate::runtime::fair_queue::{
     FairPermit, FairSemaphore, QueueFull, QueuePlaces, RequestClient,
 };

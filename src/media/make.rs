@@ -7,7 +7,7 @@ use super::{
     original::{IndexedPicture, JpegHead, OpenOriginal, StandardSet},
     plan::RenditionPlan,
     recipes::StandardRecipes,
-    render::RenderError,
+    render_error::RenderError,
     rights::{DescribedPixels, EffectiveRights},
 };
 use crate::runtime::compute;

@@ -26,6 +26,7 @@ mod quote;
 mod rate_limit;
 mod recipes;
 mod render;
+mod render_error;
 mod renditions_document;
 mod resize;
 mod rights;

@@ -13,9 +13,9 @@ use super::{
     in_flight::{Outcome, RenderTask},
     inputs::{ReadMemory, RenderInputs},
     make::{RenderHooks, RenditionTexts},
-    original::OriginalError,
     plan::PlannedRendition,
     rate_limit::RenderPayer,
+    render_error::RenderError,
     rights::EffectiveRights,
     sets_in_flight::SetAdmission,
     timing::{RenderTiming, StageClock},
@@ -25,12 +25,9 @@ use crate::runtime::compute::{MemoryLease, QueuePlace, yield_to_waiting};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::fair_queue::{Admission, FairPermit, QueueFull};
 use crate::runtime::telemetry;
-use imaging::{RasterError, RenderPath, RenderStage};
+use imaging::{RenderPath, RenderStage};
 use metadata::Caption;
 
-/// `Retry-After` in seconds for a render that exceeded its time limit: it will probably exceed it again,
-/// and each attempt costs that time.
-const SLOW_RETRY_AFTER_S: u32 = 60;
 /// Encoders that take at least this many times as long as JPEG's share a budget of their own.
 const SLOW_ENCODING_COST_MIN: u32 = 50;
 
@@ -73,89 +70,6 @@ pub(super) struct RenderedBody {
     pub(super) body: RenditionBody,
     pub(super) render_path: RenderPath,
     pub(super) timing: RenderTiming,
-}
-
-/// The reason why a render failed. Cloned for each request that waits for it.
-#[derive(Clone, Debug, thiserror::Error)]
-pub(super) enum RenderError {
-    #[error(transparent)]
-    Overloaded(QueueFull),
-    #[error("the renderer panicked")]
-    Panicked,
-    #[error("no request was waiting any more")]
-    Abandoned,
-    #[error("it took more than {0:?} of processing time (media.render_time_s) and was stopped")]
-    TooSlow(Duration),
-    #[error("{0}")]
-    Original(Arc<OriginalError>),
-    #[error("{0}")]
-    Picture(String),
-}
-
-impl From<RenderError> for Error {
-    fn from(cause: RenderError) -> Self {
-        match cause {
-            RenderError::Overloaded(QueueFull::AllPlaces) => Self::overloaded(
-                "render_queue",
-                "Too many renditions are being rendered; try again",
-            ),
-            RenderError::Overloaded(QueueFull::ClientShare) => Self::overloaded(
-                "client_render_queue",
-                "Too many renditions of this client are waiting to be rendered; try again",
-            ),
-            // The disk or bucket may recover, so a retry helps. A damaged original stays a 500.
-            RenderError::Original(ref original) if original.is_resource() => unreadable(cause),
-            RenderError::TooSlow(limit) => {
-                let message = format!(
-                    "Rendering took more than {limit:?} of processing time, so it was stopped"
-                );
-                Self::new(ErrorKind::Timeout, message)
-                    .retry_after(SLOW_RETRY_AFTER_S)
-                    .with_source(cause)
-            }
-            // An abandoned render has no client to answer: it was abandoned because none waits.
-            RenderError::Abandoned
-            | RenderError::Panicked
-            | RenderError::Original(_)
-            | RenderError::Picture(_) => Self::internal(cause),
-        }
-    }
-}
-
-/// Returns the error for a disk or bucket with an original that cannot be read.
-fn unreadable(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-    Error::new(ErrorKind::Unavailable, "The original cannot be read now").with_source(cause)
-}
-
-/// Counts an original that a request found to be damaged. Every failed answer and every failed render calls this
-/// exactly once.
-fn count_damage(cause: &OriginalError) {
-    if cause.is_damage() {
-        metrics::counter!(telemetry::ORIGINALS_DAMAGED).increment(1);
-    }
-}
-
-impl From<OriginalError> for Error {
-    fn from(cause: OriginalError) -> Self {
-        count_damage(&cause);
-        if cause.is_resource() { unreadable(cause) } else { Self::internal(cause) }
-    }
-}
-
-impl From<OriginalError> for RenderError {
-    fn from(cause: OriginalError) -> Self {
-        count_damage(&cause);
-        Self::Original(Arc::new(cause))
-    }
-}
-
-impl From<RasterError> for RenderError {
-    fn from(cause: RasterError) -> Self {
-        if cause == RasterError::Abandoned {
-            return Self::Abandoned;
-        }
-        Self::Picture(cause.to_string())
-    }
 }
 
 impl Media {
