@@ -9,13 +9,12 @@ use super::{
     CatalogEntry,
     cache::{BlobExtent, BodyPart, RenditionBody},
     cache_keys::CacheKeys,
-    collect::ArchiveMember,
     plan,
 };
 use crate::access::orders::{ConfirmedPayers, CoverageDecision, cost_changed};
 use crate::runtime::error::{Error, Result};
 use model::item::Asset;
-use model::{AssociationKey, CropSpec, ItemKey};
+use model::{AssociationKey, ContentHash, CropSpec, ItemKey};
 
 /// The resource that a media URL refers to.
 #[derive(Debug)]
@@ -125,6 +124,57 @@ pub(super) enum FileContent {
     Stored(RenditionBody),
     /// Files that are packed into an archive.
     Archive(Vec<ArchiveMember>),
+}
+
+/// A file whose bytes have not been obtained yet.
+#[derive(Clone, Debug)]
+pub(super) struct ArchiveMember {
+    pub(super) name: String,
+    pub(super) mime: &'static str,
+    pub(super) url: String,
+    pub(super) source: MemberSource,
+    /// Its modification time in an archive.
+    pub(super) dated: Timestamp,
+}
+
+/// The source of a member's bytes.
+#[derive(Clone, Debug)]
+pub(super) enum MemberSource {
+    Text(Bytes),
+    Rendition(Arc<RenditionAnswer>),
+    Stored(RenditionBody, String),
+}
+
+impl ArchiveMember {
+    /// Creates a generated text file, which has no URL.
+    pub(super) fn text(name: &str, text: String, dated: Timestamp) -> Self {
+        let source = MemberSource::Text(text.into());
+        Self { name: name.to_owned(), mime: "text/plain", url: String::new(), source, dated }
+    }
+
+    /// Returns the file name in the archive.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Renames the file by adding `prefix` to its name.
+    pub(super) fn prefixed(self, prefix: &str) -> Self {
+        Self { name: format!("{prefix}{}", self.name), ..self }
+    }
+
+    /// Returns a line that identifies the member: name, content and date.
+    pub(super) fn manifest_line(&self) -> String {
+        format!("{} {} {}\n", self.name, self.content_tag(), self.dated)
+    }
+
+    /// Returns a tag that identifies the content.
+    pub(super) fn content_tag(&self) -> String {
+        match &self.source {
+            MemberSource::Text(text) => ContentHash::new(text).short(),
+            MemberSource::Rendition(answer) => answer.etag.clone(),
+            MemberSource::Stored(_, tag) => tag.clone(),
+        }
+    }
 }
 
 /// The purchase that an answer requires: items, each with the decision of the caller's agreements. Empty for free

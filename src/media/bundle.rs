@@ -10,9 +10,9 @@ use jiff::Timestamp;
 
 use super::{
     CatalogEntry, FileAnswer, Media, MediaCaller,
-    answer::{FileContent, Sale},
+    answer::{ArchiveMember, FileContent, Sale},
     cache_keys::CacheKeys,
-    collect::{ArchiveMember, FileSelection, defaults, source_items},
+    collect::{FileSelection, defaults, source_items},
     facts,
 };
 use crate::access::orders::CoverageDecision;

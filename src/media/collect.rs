@@ -6,13 +6,12 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::{
-    CatalogEntry, FileAnswer, Media, MediaAnswer, MediaCaller, RenditionAnswer, access,
-    answer::{FileContent, Sale, stored_body},
+    CatalogEntry, FileAnswer, Media, MediaAnswer, MediaCaller, access,
+    answer::{ArchiveMember, FileContent, MemberSource, Sale, stored_body},
     cache::{BodyPart, RenditionBody},
     cache_keys::CacheKeys,
     facts, framing,
@@ -45,24 +44,6 @@ pub enum FileSelection<'a> {
     Formats(&'a [MediaFormat], Option<CropSpec>),
 }
 
-/// A file whose bytes have not been obtained yet.
-#[derive(Clone, Debug)]
-pub(super) struct ArchiveMember {
-    name: String,
-    mime: &'static str,
-    url: String,
-    source: MemberSource,
-    /// Its modification time in an archive.
-    dated: Timestamp,
-}
-
-#[derive(Clone, Debug)]
-enum MemberSource {
-    Text(Bytes),
-    Rendition(Arc<RenditionAnswer>),
-    Stored(RenditionBody, String),
-}
-
 /// A file with its bytes.
 #[derive(Clone, Debug)]
 pub struct CollectedFile {
@@ -83,38 +64,6 @@ pub struct DeliveryFiles {
     pub files: Vec<CollectedFile>,
     /// The purchase to record before anything is delivered.
     pub sale: Sale,
-}
-
-impl ArchiveMember {
-    /// Creates a generated text file, which has no URL.
-    pub(super) fn text(name: &str, text: String, dated: Timestamp) -> Self {
-        let source = MemberSource::Text(text.into());
-        Self { name: name.to_owned(), mime: "text/plain", url: String::new(), source, dated }
-    }
-
-    /// Returns the file name in the archive.
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Renames the file by adding `prefix` to its name.
-    pub(super) fn prefixed(self, prefix: &str) -> Self {
-        Self { name: format!("{prefix}{}", self.name), ..self }
-    }
-
-    /// Returns a line that identifies the member: name, content and date.
-    pub(super) fn manifest_line(&self) -> String {
-        format!("{} {} {}\n", self.name, self.content_tag(), self.dated)
-    }
-
-    /// Returns a tag that identifies the content.
-    fn content_tag(&self) -> String {
-        match &self.source {
-            MemberSource::Text(text) => ContentHash::new(text).short(),
-            MemberSource::Rendition(answer) => answer.etag.clone(),
-            MemberSource::Stored(_, tag) => tag.clone(),
-        }
-    }
 }
 
 /// Returns a hash of the names and contents of `members`.
