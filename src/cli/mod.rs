@@ -2,6 +2,7 @@
 
 mod accounts;
 mod audit;
+mod audit_extent;
 mod audit_record;
 mod benchmark;
 mod channels;
@@ -417,7 +418,7 @@ fn report_upgrade(upgraded: Option<(i64, i64)>) {
 }
 
 fn run(command: CliCommand) -> Result<(), CommandFailure> {
-    audit_record::run(audit_record::audit_extent(&command), || dispatch(command))
+    audit_record::run(audit_extent::audit_extent(&command), || dispatch(command))
 }
 
 fn dispatch(command: CliCommand) -> Result<(), CommandFailure> {
