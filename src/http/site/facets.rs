@@ -4,28 +4,19 @@
 use std::collections::HashSet;
 
 use api::content::{FacetCount, FacetCounts};
-use serde::{Serialize, Serializer, ser::SerializeSeq};
+use serde::Serialize;
 
-use super::{SiteRequest, concepts::PageNames, search_form::SearchForm};
-use crate::http::protocol::request::QueryParameters;
-use crate::runtime::error::Result;
-use query::{Facet, FilterField, ItemFilter, limits::FILTERS_MAX};
+use super::{
+    SiteRequest,
+    concepts::PageNames,
+    search_form::{FACET_ORDER, SearchForm},
+};
+use query::{Facet, FilterField, ItemFilter};
 
 /// Maximum number of values of a facet on the page.
 const FACET_VALUES_MAX: usize = 12;
-/// The facets of the page, in the order in which it lists them.
-pub(super) const FACET_ORDER: [Facet; 10] = [
-    Facet::Orientation,
-    Facet::Colour,
-    Facet::Byline,
-    Facet::PersonName,
-    Facet::PlaceName,
-    Facet::SubjectCode,
-    Facet::CopyrightHolder,
-    Facet::DigitalSourceType,
-    Facet::ProductCode,
-    Facet::MediaType,
-];
+/// Maximum length of the suggested title of a notification, in characters.
+const TITLE_CHARS: usize = 80;
 /// The offered orders, as values of the parameter `sort`.
 const ORDERS: [&str; 3] = ["", "default:asc", "relevance"];
 /// The media types, in the order in which the page lists them.
@@ -43,39 +34,6 @@ const MEDIA_TYPES: [&str; 10] = [
 ];
 /// The offered minimum sizes: pixels of the longer side.
 const SIZES_PX: [&str; 4] = ["1000", "2000", "4000", "6000"];
-
-/// Reads the filters `facet=[-]<name>:<value>` of the query. Unknown filters are skipped. At most [`FILTERS_MAX`]
-/// filters are read, because the page has links for each filter, and every link repeats all filters.
-pub(super) fn read_filters(query: &QueryParameters) -> Result<Vec<ItemFilter>> {
-    let mut filters: Vec<ItemFilter> = Vec::new();
-    for text in query.all("facet")? {
-        if filters.len() == FILTERS_MAX {
-            break;
-        }
-        // The URL may have been typed by hand, so an unknown filter is not an error.
-        if let Some(filter) = ItemFilter::find(text).filter(|filter| !filters.contains(filter)) {
-            filters.push(filter);
-        }
-    }
-    Ok(filters)
-}
-
-/// Reads the products `p` of the query, at most [`FILTERS_MAX`].
-pub(super) fn read_products(query: &QueryParameters) -> Result<Vec<String>> {
-    Ok(query.list("p")?.into_iter().take(FILTERS_MAX).map(str::to_owned).collect())
-}
-
-/// Serializes filters as in the URL.
-pub(super) fn serialize_filters<S: Serializer>(
-    filters: &[ItemFilter],
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    let mut list = serializer.serialize_seq(Some(filters.len()))?;
-    for filter in filters {
-        list.serialize_element(&filter.to_string())?;
-    }
-    list.end()
-}
 
 /// A facet value with its links.
 #[derive(Debug, Serialize)]
@@ -102,7 +60,7 @@ pub(super) struct FacetList {
 
 impl FacetList {
     /// Lists the names of the required values.
-    pub(super) fn required(&self) -> impl Iterator<Item = &str> {
+    fn required(&self) -> impl Iterator<Item = &str> {
         self.choices.iter().filter(|choice| choice.active).map(|choice| choice.label.as_str())
     }
 }
@@ -139,6 +97,14 @@ pub(super) async fn lists_and_chips(
         lists.push(FacetList { name: facet.as_str(), choices: choices.collect() });
     }
     (lists, chips(form, &names))
+}
+
+/// Returns the suggested title of a notification for the search: its words and active facets.
+pub(super) fn title(form: &SearchForm, facets: &[FacetList]) -> String {
+    let narrowed = facets.iter().flat_map(FacetList::required);
+    let parts = std::iter::once(form.q.trim()).chain(narrowed).filter(|part| !part.is_empty());
+    let title = parts.collect::<Vec<_>>().join(", ");
+    title.chars().take(TITLE_CHARS).collect()
 }
 
 /// Lists the facets of which the search requires values. They are counted in the search without these values, so
@@ -283,33 +249,6 @@ mod tests {
 
     fn filter(text: &str) -> ItemFilter {
         ItemFilter::find(text).unwrap()
-    }
-
-    #[test]
-    fn what_narrows_a_search_is_read_from_its_address() {
-        let query = QueryParameters::parse(
-            "facet=place.name%3AA%2C+%22B%22&facet=nonsense%3Ax&facet=subject.code%3A\
-             &facet=-colour%3Amonochrome&facet=minpx%3A2000&facet=minpx%3A2000",
-        )
-        .unwrap();
-        let found = read_filters(&query).unwrap();
-        let found: Vec<_> = found.iter().map(ItemFilter::to_string).collect();
-        assert_eq!(found, ["place.name:A, \"B\"", "-colour:monochrome", "minpx:2000"]);
-    }
-
-    #[test]
-    fn an_address_narrows_no_further_than_the_api_allows() {
-        let count = FILTERS_MAX + 10;
-        // Repeated filters count once.
-        let facets = (0..count).map(|at| format!("facet=byline%3Aa{at}&facet=byline%3Aa{at}"));
-        let codes = (0..count).map(|at| format!("p=A{at}"));
-        let address = facets.chain(codes).collect::<Vec<_>>().join("&");
-        let query = QueryParameters::parse(&address).unwrap();
-        let (filters, products) = (read_filters(&query).unwrap(), read_products(&query).unwrap());
-        assert_eq!((filters.len(), products.len()), (FILTERS_MAX, FILTERS_MAX));
-        let last = FILTERS_MAX - 1;
-        assert_eq!(filters[last], filter(&format!("byline:a{last}")));
-        assert_eq!(products[last], format!("A{last}"));
     }
 
     #[test]

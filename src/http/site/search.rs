@@ -247,7 +247,7 @@ impl PageSearch<'_> {
             // Active facets are shown without hits too, so that each can be removed.
             None => facets::lists_and_chips(site, form, &found.facets).await,
         };
-        let title = form.title(&facets);
+        let title = facets::title(form, &facets);
         let suggestions = form.suggestions("", &self.tomorrow, false).unwrap_or_default();
         let context = context! {
             facets => Serde(facets),

@@ -6,22 +6,31 @@ use api::content::{
     ANY_MEDIA_TYPE, FilterValues, SearchItems, SearchPeriod, SearchScope, SuggestTexts,
 };
 use jiff::civil::Date;
-use serde::Serialize;
+use serde::{Serialize, Serializer, ser::SerializeSeq};
 use strum::VariantNames;
 
-use super::{
-    ApiCall, ApiRefusal, SiteRequest,
-    facets::{self, FACET_ORDER, FacetList},
-};
+use super::{ApiCall, ApiRefusal, SiteRequest};
 use crate::archive::content::parse_day;
+use crate::http::protocol::request::QueryParameters;
 use crate::http::protocol::respond;
 use crate::runtime::error::Result;
 use crate::runtime::limits::PAGE_ITEMS;
 use model::MediaType;
-use query::{Facet, FilterField, ItemFilter, narrowed_text};
+use query::{Facet, FilterField, ItemFilter, limits::FILTERS_MAX, narrowed_text};
 
-/// Maximum length of the suggested title of a notification, in characters.
-const TITLE_CHARS: usize = 80;
+/// The facets of the page, in the order in which it lists them.
+pub(super) const FACET_ORDER: [Facet; 10] = [
+    Facet::Orientation,
+    Facet::Colour,
+    Facet::Byline,
+    Facet::PersonName,
+    Facet::PlaceName,
+    Facet::SubjectCode,
+    Facet::CopyrightHolder,
+    Facet::DigitalSourceType,
+    Facet::ProductCode,
+    Facet::MediaType,
+];
 
 /// The parameters of the search page.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -35,7 +44,7 @@ pub(super) struct SearchForm {
     /// Agreements that must cover the hits.
     pub(super) agr: Vec<String>,
     /// Values that a hit must have, or must not have.
-    #[serde(serialize_with = "facets::serialize_filters")]
+    #[serde(serialize_with = "serialize_filters")]
     pub(super) filters: Vec<ItemFilter>,
     pub(super) sort: String,
     /// True to include items that no agreement of the visitor covers.
@@ -94,9 +103,9 @@ impl SearchForm {
             tr: site.text_parameter("tr")?.to_owned(),
             trs: site.text_parameter("trs")?.to_owned(),
             tre: site.text_parameter("tre")?.to_owned(),
-            p: facets::read_products(&site.query)?,
+            p: read_products(&site.query)?,
             agr: site.query.list("agr")?.into_iter().map(str::to_owned).collect(),
-            filters: facets::read_filters(&site.query)?,
+            filters: read_filters(&site.query)?,
             sort: site.text_parameter("sort")?.to_owned(),
             all: site.parameter("all")?.is_some(),
             written: site.parameter("written")?.is_some(),
@@ -178,14 +187,6 @@ impl SearchForm {
         // A visitor who enters dates wants all items between them.
         let has_dates = !self.trs.is_empty() || !self.tre.is_empty();
         self.media_type == "_all" && self.is_newest_first() && !has_dates && !self.upcoming
-    }
-
-    /// Returns the suggested title of a notification for the search: its words and active facets.
-    pub(super) fn title(&self, facets: &[FacetList]) -> String {
-        let narrowed = facets.iter().flat_map(FacetList::required);
-        let parts = std::iter::once(self.q.trim()).chain(narrowed).filter(|part| !part.is_empty());
-        let title = parts.collect::<Vec<_>>().join(", ");
-        title.chars().take(TITLE_CHARS).collect()
     }
 
     /// Returns the API's search for the query `words`, which is valid. If future events are excluded, only items before
@@ -308,6 +309,39 @@ impl SearchForm {
     }
 }
 
+/// Reads the filters `facet=[-]<name>:<value>` of the query. Unknown filters are skipped. At most [`FILTERS_MAX`]
+/// filters are read, because the page has links for each filter, and every link repeats all filters.
+fn read_filters(query: &QueryParameters) -> Result<Vec<ItemFilter>> {
+    let mut filters: Vec<ItemFilter> = Vec::new();
+    for text in query.all("facet")? {
+        if filters.len() == FILTERS_MAX {
+            break;
+        }
+        // The URL may have been typed by hand, so an unknown filter is not an error.
+        if let Some(filter) = ItemFilter::find(text).filter(|filter| !filters.contains(filter)) {
+            filters.push(filter);
+        }
+    }
+    Ok(filters)
+}
+
+/// Reads the products `p` of the query, at most [`FILTERS_MAX`].
+fn read_products(query: &QueryParameters) -> Result<Vec<String>> {
+    Ok(query.list("p")?.into_iter().take(FILTERS_MAX).map(str::to_owned).collect())
+}
+
+/// Serializes filters as in the URL.
+fn serialize_filters<S: Serializer>(
+    filters: &[ItemFilter],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let mut list = serializer.serialize_seq(Some(filters.len()))?;
+    for filter in filters {
+        list.serialize_element(&filter.to_string())?;
+    }
+    list.end()
+}
+
 /// Parses a parameter of the page as the word of the API's parameter `name`; `None` if it is empty.
 fn parse<T: FromStr + VariantNames>(name: &str, text: &str) -> Result<Option<T>, ApiRefusal> {
     if text.is_empty() {
@@ -358,6 +392,33 @@ mod tests {
 
     fn target(search: &SearchForm, words: &str) -> String {
         api::target(&search.search(words, "", ResultScope::page(search.page)).unwrap())
+    }
+
+    #[test]
+    fn what_narrows_a_search_is_read_from_its_address() {
+        let query = QueryParameters::parse(
+            "facet=place.name%3AA%2C+%22B%22&facet=nonsense%3Ax&facet=subject.code%3A\
+             &facet=-colour%3Amonochrome&facet=minpx%3A2000&facet=minpx%3A2000",
+        )
+        .unwrap();
+        let found = read_filters(&query).unwrap();
+        let found: Vec<_> = found.iter().map(ItemFilter::to_string).collect();
+        assert_eq!(found, ["place.name:A, \"B\"", "-colour:monochrome", "minpx:2000"]);
+    }
+
+    #[test]
+    fn an_address_narrows_no_further_than_the_api_allows() {
+        let count = FILTERS_MAX + 10;
+        // Repeated filters count once.
+        let facets = (0..count).map(|at| format!("facet=byline%3Aa{at}&facet=byline%3Aa{at}"));
+        let codes = (0..count).map(|at| format!("p=A{at}"));
+        let address = facets.chain(codes).collect::<Vec<_>>().join("&");
+        let query = QueryParameters::parse(&address).unwrap();
+        let (filters, products) = (read_filters(&query).unwrap(), read_products(&query).unwrap());
+        assert_eq!((filters.len(), products.len()), (FILTERS_MAX, FILTERS_MAX));
+        let last = FILTERS_MAX - 1;
+        assert_eq!(filters[last], filter(&format!("byline:a{last}")));
+        assert_eq!(products[last], format!("A{last}"));
     }
 
     #[test]
