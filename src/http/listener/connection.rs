@@ -1,13 +1,12 @@
 //! Serves one connection from accept to close, with or without TLS.
 
 use crate::http::listener::{
-    ClientAddr,
     body::{RequestBody, ResponseBody},
     counters::{ConnectionCounters, InFlightRequest},
     counting_stream::CountingStream,
     limits::ListenerLimits,
     monitor::{ConnectionFault, ConnectionMonitor, ConnectionVerdict},
-    refusal,
+    refusal::{self, ConnectionLimit},
     tls::Certificate,
 };
 use crate::runtime::telemetry;
@@ -64,6 +63,12 @@ const H2_PING_INTERVAL: Duration = Duration::from_secs(20);
 /// Time in which a ping must be answered.
 const H2_PING_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Address of the peer of a request's connection, an extension of every request.
+///
+/// This is the address of the socket: behind a proxy, it is the proxy's address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientAddr(pub SocketAddr);
+
 /// State shared by the connections of a listener that were accepted under the same limits.
 #[derive(Debug)]
 pub struct ListenerState {
@@ -112,15 +117,6 @@ pub struct ConnectionSlot {
     shared: Arc<ListenerState>,
     /// The network that the connection counts against; `None` for a trusted proxy.
     network: Option<IpAddr>,
-}
-
-/// The limit that refuses a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConnectionLimit {
-    /// The listener has `connections_max` connections.
-    Total,
-    /// The client's address has `connections_per_address` connections.
-    PerAddress,
 }
 
 impl ConnectionSlot {

@@ -26,6 +26,7 @@ mod monitor;
 mod refusal;
 mod tls;
 
+pub use connection::ClientAddr;
 pub use limits::ListenerLimits;
 pub use tls::Certificate;
 
@@ -55,12 +56,6 @@ use tower::Service;
 /// Exponential backoff after failed accepts.
 const ACCEPT_RETRIES: RetryPolicy =
     RetryPolicy::without_deadline(Duration::from_millis(10), Duration::from_secs(1));
-
-/// Address of the peer of a request's connection, an extension of every request.
-///
-/// This is the address of the socket: behind a proxy, it is the proxy's address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClientAddr(pub SocketAddr);
 
 /// Settings of a listener, which may change while it runs.
 #[derive(Debug, Clone)]

@@ -1,6 +1,5 @@
 //! Responses to connections that are refused: beyond a limit, or without TLS.
 
-use crate::http::listener::connection::ConnectionLimit;
 use crate::runtime::telemetry;
 use std::{net::SocketAddr, time::Duration};
 use tokio::{
@@ -53,6 +52,15 @@ pub const RESPONSE_NEEDS_TLS: &str = concat!(
     r#"{"message":"this port speaks TLS, use an https address","errors":[]}"#,
     "\n"
 );
+
+/// The limit that refuses a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectionLimit {
+    /// The listener has `connections_max` connections.
+    Total,
+    /// The client's address has `connections_per_address` connections.
+    PerAddress,
+}
 
 /// Sends and counts the refusals of one listener.
 #[derive(Debug, Default)]
