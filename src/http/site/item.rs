@@ -1,21 +1,19 @@
 //! The page of an item: its picture or text, caption, rights, versions, files, and the visitor's actions.
 
-use axum::{
-    extract::{FromRequestParts, Path, State},
-    http::{StatusCode, request::Parts},
-};
+use axum::{extract::State, http::StatusCode};
 use jiff::Timestamp;
 use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    ApiRefusal, MemberForm, PageError, PageResult, SiteRequest,
+    ApiRefusal, MemberForm, PageResult, SiteRequest,
     api_client::{ApiCall, text},
     back_link::BackLink,
     collections,
     credit::credit_line,
     download_panel, files, form_refusal,
+    item_from_path::{ItemFromPath, no_item},
     item_rights::{self, ItemRights},
     item_summary::{ItemPicture, ItemSummary, key_of, media_base, own_address, rendition},
     originals::DraggedFile,
@@ -42,24 +40,6 @@ use query::{Facet, ItemFilter};
 const ASSOCIATIONS_SHOWN: usize = 24;
 /// Maximum number of older versions to which a page links.
 const REVISIONS_SHOWN: usize = 50;
-
-/// The item in the path of a request.
-pub(super) struct ItemFromPath(pub(super) ItemKey);
-
-impl FromRequestParts<AppState> for ItemFromPath {
-    type Rejection = PageError;
-
-    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, PageError> {
-        let path = Path::<(String, String)>::from_request_parts(parts, app).await;
-        // A path that names no valid item gets the status 404, not 400.
-        let Path((media_type, id)) = path.map_err(|_| no_item())?;
-        Ok(Self(format!("{media_type}/{id}").parse().map_err(|_| no_item())?))
-    }
-}
-
-fn no_item() -> Error {
-    Error::new(ErrorKind::NotFound, "This item does not exist or is no longer available.")
-}
 
 pub(super) async fn page(ItemFromPath(key): ItemFromPath, site: SiteRequest) -> PageResult {
     show(&site, &key, &FormOutcome::default()).await

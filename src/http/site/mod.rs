@@ -26,6 +26,7 @@ mod files;
 mod guide;
 mod highlight;
 mod item;
+mod item_from_path;
 mod item_links;
 mod item_rights;
 mod item_summary;

@@ -1,7 +1,7 @@
 //! The originals of bought photographs under a URL that a browser can open, so that a visitor can drag a picture
 //! from a page to the desktop.
 
-use super::{PageResult, SiteRequest, download_panel, item::ItemFromPath};
+use super::{PageResult, SiteRequest, download_panel, item_from_path::ItemFromPath};
 use crate::http::media;
 use crate::media::MediaCaller;
 use crate::runtime::clock;
