@@ -22,7 +22,6 @@ use crate::runtime::limits;
 use crate::transport::{
     error::{SendFault, SendRefusal},
     file::{check_id, is_name},
-    mailer::MailSettings,
 };
 
 /// Bytes of one header value of a mail.
@@ -152,17 +151,21 @@ impl Mail {
         }
     }
 
-    /// Composes the MIME message.
-    pub(super) fn compose(&self, settings: &MailSettings) -> Result<ComposedMail, SendFault> {
+    /// Composes the MIME message from the address `from`, with a `Message-ID` of `domain`.
+    pub(super) fn compose(
+        &self,
+        from: &MailAddress,
+        domain: &str,
+    ) -> Result<ComposedMail, SendFault> {
         check_id(&self.id)?;
         if self.to.is_empty() || self.to.len() > limits::MAIL_RECIPIENTS_MAX {
             return Err(SendRefusal::Recipients(self.to.len()).into());
         }
         check_value("subject", &self.subject)?;
         let mut builder = Message::builder()
-            .from(settings.from.0.clone())
+            .from(from.0.clone())
             .date(self.at.into())
-            .message_id(Some(format!("<{}@{}>", self.id, settings.domain)))
+            .message_id(Some(format!("<{}@{domain}>", self.id)))
             .subject(self.subject.as_str());
         for address in &self.to {
             builder = builder.to(address.0.clone());
@@ -273,18 +276,11 @@ fn refused_header(name: &str) -> SendRefusal {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
-    use crate::transport::mailer::MailTransport;
 
-    fn settings() -> MailSettings {
-        MailSettings {
-            transport: MailTransport::Outbox { folder: PathBuf::new(), is_shared: false },
-            from: MailAddress::parse("Bildbyrån <bild@example.org>").unwrap(),
-            domain: "wirephoto.example.org".into(),
-            attachments_bytes_max: limits::MAIL_ATTACHMENTS_BYTES,
-        }
+    fn compose(mail: &Mail) -> Result<ComposedMail, SendFault> {
+        let from = MailAddress::parse("Bildbyrån <bild@example.org>").unwrap();
+        mail.compose(&from, "wirephoto.example.org")
     }
 
     fn mail() -> Mail {
@@ -302,7 +298,7 @@ mod tests {
     }
 
     fn check(mail: &Mail, expected: &str) {
-        let refused = mail.compose(&settings()).map(|composed| composed.bytes);
+        let refused = compose(mail).map(|composed| composed.bytes);
         assert_eq!(refused.unwrap_err().to_string(), expected);
     }
 
@@ -327,7 +323,7 @@ mod tests {
     fn a_header_that_a_mail_has_anyhow_is_refused() {
         for name in ["Bcc", "to", "Content-Type", "X Note", "X:Y", "", "X\r\nBcc"] {
             let headers = vec![(name.to_owned(), "x".into())];
-            let refused = mail_with(headers).compose(&settings()).map(|composed| composed.bytes);
+            let refused = compose(&mail_with(headers)).map(|composed| composed.bytes);
             assert!(
                 matches!(refused, Err(SendFault::Refused(SendRefusal::Header(_)))),
                 "{name:?}"
@@ -383,7 +379,7 @@ mod tests {
         let inline = vec![picture("a.1"), picture("b_2")];
         let mail =
             Mail { html: Some(html.clone()), inline, attachments: vec![attachment], ..mail() };
-        let composed = mail.compose(&settings()).unwrap_or_else(|_| panic!("composed"));
+        let composed = compose(&mail).unwrap_or_else(|_| panic!("composed"));
         let text = String::from_utf8(composed.bytes).unwrap();
         let (head, body) = split(&text);
         assert!(head.contains("Content-Type: multipart/mixed"), "{head}");

@@ -101,7 +101,7 @@ impl Mailer {
             let cause = io::Error::other(cause.to_string());
             return Err(conversation.fail(SendStep::Prepare, SendFault::Local(cause)));
         }
-        let composed = mail.compose(&self.settings);
+        let composed = mail.compose(&self.settings.from, &self.settings.domain);
         let composed = composed.map_err(|fault| conversation.fail(SendStep::Prepare, fault))?;
         match &self.settings.transport {
             MailTransport::Outbox { folder, is_shared } => {
