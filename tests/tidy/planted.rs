@@ -130,6 +130,23 @@ fn a_circle_of_units_is_seen() {
     check(rule, "src/low/two.rs", text, "low/");
 }
 
+#[test]
+fn an_import_in_a_group_is_seen() {
+    let circle = "the units of a layer import each other in one direction";
+    for import in [
+        "use super::{one::Thing, Other};",
+        "use super::{Other, one as first};",
+        "use super::super::{low::{Other, one::{A, B}}, Third};",
+        "use super::{\n    Other,\n    one::{A, B}, // Both.\n};",
+    ] {
+        let text = format!("//! Two.\n{import}\nfn checked() {{}}\n");
+        check(circle, "src/low/two.rs", &text, "low/");
+    }
+    let text =
+        "//! Two.\nuse super::super::{\n    low::{A, B},\n    high::C,\n};\nfn checked() {}\n";
+    check("a layer imports only lower layers", "src/low/two.rs", text, "src/low/two.rs:4");
+}
+
 /// Writes a small tree whose layer `http` has these files besides its own.
 fn plant_http(root: &Path, files: &[(&str, &str)]) {
     plant(root);

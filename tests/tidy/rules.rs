@@ -197,7 +197,7 @@ fn clean(tree: &Tree) -> Vec<String> {
         if source.text.lines().count() > FILE_LINES_MAX {
             problems.push(format!("{path}: longer than {FILE_LINES_MAX} lines"));
         }
-        // A grouped import of the server would hide edges from the layer rules.
+        // An import of one layer a line shows which layers a file of the server uses.
         let grouped = source.library.is_none().then_some("crate::{");
         for banned in ["TODO", "FIXME", "XXX"].into_iter().chain(grouped) {
             if source.code.contains(banned) {

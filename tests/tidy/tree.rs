@@ -74,26 +74,25 @@ impl Source {
         Self { path: relative(root, path), module, library, text, code }
     }
 
-    /// The module paths that the code names with `crate::…` or `super::…`, each with its line.
+    /// The module paths that the code names with `crate::…` or `super::…`, each with its line: also the members of
+    /// groups in braces.
     pub fn imports(&self) -> Vec<(usize, String)> {
+        let lines = self.code.lines().map(|line| line.split("//").next().unwrap_or_default());
+        let code = lines.collect::<Vec<_>>().join("\n");
+        let starts = code.match_indices("crate::").map(|(at, mark)| (at, at + mark.len(), 0));
+        let supers = code.match_indices("super::").filter(|(at, _)| !code[..*at].ends_with("::"));
+        let supers = supers.map(|(at, _)| {
+            let ups = code[at..].split("super::").take_while(|part| part.is_empty()).count();
+            (at, at + ups * "super::".len(), ups)
+        });
         let mut found = Vec::new();
-        for (index, line) in self.code.lines().enumerate() {
-            let line = line.split("//").next().unwrap_or_default();
-            let starts = line.match_indices("crate::").map(|(at, mark)| (at, at + mark.len(), 0));
-            let supers =
-                line.match_indices("super::").filter(|(at, _)| !line[..*at].ends_with("::"));
-            let supers = supers.map(|(at, _)| {
-                let ups = line[at..].split("super::").take_while(|part| part.is_empty()).count();
-                (at, at + ups * "super::".len(), ups)
-            });
-            for (at, end, ups) in starts.chain(supers) {
-                if line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$') {
-                    continue;
-                }
-                let rest = &line[end..];
-                let stop = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
-                let named = rest[..stop.unwrap_or(rest.len())].replace("::", "/");
-                found.push((index + 1, self.resolved(ups, &named)));
+        for (at, end, ups) in starts.chain(supers) {
+            if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$') {
+                continue;
+            }
+            for (offset, named) in named_paths(&code[end..]) {
+                let line = code[..end + offset].matches('\n').count() + 1;
+                found.push((line, self.resolved(ups, &named.replace("::", "/"))));
             }
         }
         found
@@ -105,6 +104,39 @@ impl Source {
         let kept = if ups == 0 { &[][..] } else { &parts[..parts.len().saturating_sub(ups)] };
         [kept, &[named]].concat().join("/")
     }
+}
+
+/// The path at the beginning of `text`, or each path of the group in braces with which it ends; each with its offset.
+///
+/// `low::{one, two::{A, B}}` names `low::one`, `low::two::A` and `low::two::B`.
+fn named_paths(text: &str) -> Vec<(usize, String)> {
+    let stop = text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
+    let end = stop.unwrap_or(text.len());
+    let path = &text[..end];
+    if !text[end..].starts_with('{') {
+        return vec![(0, path.to_owned())];
+    }
+    let mut found = Vec::new();
+    let mut depth = 0;
+    for (at, c) in text[end..].char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            break;
+        }
+        // A member of this group follows, or the end after a last comma.
+        if depth == 1 && matches!(c, '{' | ',') {
+            let member = text[end + at + 1..].trim_start();
+            let start = text.len() - member.len();
+            let inner = if member.starts_with('}') { Vec::new() } else { named_paths(member) };
+            let inner = inner.into_iter().map(|(at, rest)| (start + at, format!("{path}{rest}")));
+            found.extend(inner);
+        }
+    }
+    found
 }
 
 /// The folders of sources, each with its library.
