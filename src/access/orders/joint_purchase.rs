@@ -7,7 +7,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::purchase::{PurchaseOutcome, PurchaseRequest};
+use super::purchase::{PurchaseOutcome, PurchaseRequest, Taken};
 use super::{CoverageDecision, ItemFacts, Orders, cost_changed, is_subscription, recording_error};
 use crate::access::auth::Principal;
 use crate::runtime::error::Result;
@@ -17,9 +17,6 @@ use model::account::AgreementId;
 
 /// The agreement that pays for each item to be bought, as the buyer confirmed. Other items must cost nothing.
 pub type ConfirmedPayers = HashMap<ItemKey, AgreementId>;
-
-/// The prepaid downloads that a series of requests uses up, by agreement.
-pub(super) type Taken = HashMap<AgreementId, u32>;
 
 /// Returns the outcomes of the requests one after the other, without recording them. Repeated requests for an
 /// item have the outcome of the first request.

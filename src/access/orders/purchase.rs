@@ -1,12 +1,11 @@
 //! A purchase against the database: its preview, and its record in one transaction.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 
 use super::ItemFacts;
 use super::coverage::{AgreementCandidate, AgreementChoice, choose, product_in_common};
-use super::joint_purchase::Taken;
 use super::report::OrderVisibility;
 use crate::access::auth::Principal;
 use crate::runtime::limits::DOWNLOADABLE_FOR;
@@ -22,6 +21,9 @@ use model::item::Document;
 /// Time within which the use of a purchase must be reported, a month after the last free download
 /// (contract purchases-11).
 const REPORTABLE_FOR: Duration = Duration::from_secs(60 * 86_400);
+
+/// The prepaid downloads that a series of requests uses up, by agreement.
+pub(super) type Taken = HashMap<AgreementId, u32>;
 
 /// A download that a caller requests, with the agreements that cover it.
 #[derive(Debug)]
