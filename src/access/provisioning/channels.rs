@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{Accounts, AccountsError, single::require_known};
+use super::{Accounts, AccountsError, require_known};
 use crate::runtime::json_object::{FieldFault, FieldProblem};
 use crate::runtime::limits::{
     CHANNEL_FORMATS_MAX, CHANNEL_SETTINGS_BYTES_MAX, DELIVERIES_LISTED_MAX,

@@ -76,6 +76,11 @@ impl From<AccountsError> for Error {
     }
 }
 
+/// Fails with [`AccountsError::Unknown`] unless the object `what` was found.
+fn require_known(found: bool, what: impl FnOnce() -> String) -> Result<(), AccountsError> {
+    if found { Ok(()) } else { Err(AccountsError::Unknown(what())) }
+}
+
 /// The accounts of a data directory, for the operator.
 ///
 /// The functions block the calling thread.

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Accounts, AccountsError, file::ValidAccounts, import::AccountsImport};
+use super::{Accounts, AccountsError, file::ValidAccounts, import::AccountsImport, require_known};
 use crate::access::auth::RandomSecret;
 use crate::storage::database::{DbError, ListedKey, ListedUser, ReadTx};
 use model::ContentHash;
@@ -232,13 +232,6 @@ impl Accounts {
         let found = self.db.write_blocking(move |tx| tx.revoke_key(id, now))?;
         require_known(found, || format!("API key {id}"))
     }
-}
-
-pub(super) fn require_known(
-    found: bool,
-    what: impl FnOnce() -> String,
-) -> Result<(), AccountsError> {
-    if found { Ok(()) } else { Err(AccountsError::Unknown(what())) }
 }
 
 fn generate_secret() -> Result<String, AccountsError> {
