@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{
-    FileName, FileRefusal, Ingest, IngestError, IngestedItem, files::DOCUMENT,
+    FileName, Ingest, IngestError, IngestedItem, error::refusal, files::DOCUMENT,
     source_rights::apply_rights,
 };
 use metadata::RightsMetadata;
@@ -32,15 +32,6 @@ pub struct BundleFile {
     pub name: String,
     /// The path of the file on disk.
     pub path: PathBuf,
-}
-
-/// Attributes an error to one file.
-pub(super) fn refused(file: &str, error: IngestError) -> IngestError {
-    IngestError::Refused(vec![refusal(file, error)])
-}
-
-fn refusal(file: &str, error: IngestError) -> FileRefusal {
-    FileRefusal { file: file.to_owned(), error }
 }
 
 impl Ingest {

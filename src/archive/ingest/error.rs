@@ -198,6 +198,16 @@ impl fmt::Display for FileRefusal {
     }
 }
 
+/// Attributes an error to one file.
+pub(super) fn refused(file: &str, error: IngestError) -> IngestError {
+    IngestError::Refused(vec![refusal(file, error)])
+}
+
+/// Returns the refusal of one file.
+pub(super) fn refusal(file: &str, error: IngestError) -> FileRefusal {
+    FileRefusal { file: file.to_owned(), error }
+}
+
 /// A path that was not ingested, with the reason.
 #[derive(Debug)]
 pub struct IngestFailure {

@@ -7,7 +7,6 @@ use std::{
 };
 
 use super::pinned_path::PinnedPath;
-use super::source_rights::RIGHTS_FILE;
 use super::{BundleFile, FileName, IncomingPath, IngestError, IngestFailure, ItemBundle};
 use crate::runtime::limits::{DOCUMENT_BYTES_MAX, INGEST_DEPTH_MAX, ITEM_FILES_MAX};
 use imaging::ImageFormat;
@@ -19,6 +18,9 @@ const INGEST_FILES_MAX: usize = 1_000_000;
 
 /// The name of an item folder's document.
 pub(super) const DOCUMENT: &str = "item.json";
+/// The name of the file with a source's statement about rights.
+pub(super) const RIGHTS_FILE: &str = "rights.json";
+
 /// The result of [`find`].
 #[derive(Debug, Default)]
 pub struct FoundFiles {
@@ -189,7 +191,7 @@ pub(super) fn read_folder(
     let document = folder.file(OsStr::new(DOCUMENT)).map_err(super::refused_link);
     let document = document
         .and_then(|document| read(document.path(), DOCUMENT_BYTES_MAX, "4 MiB"))
-        .map_err(|error| super::bundle::refused(DOCUMENT, error))?;
+        .map_err(|error| super::error::refused(DOCUMENT, error))?;
     Ok((ItemBundle { key, document, files, rights: RightsMetadata::default() }, pinned))
 }
 

@@ -7,8 +7,8 @@ use api::uploads::{ExistingPolicy, UploadDescription};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::bundle::refused;
 use super::edit::version_tag;
+use super::error::refused;
 use super::pending_uploads::ReadUploadError;
 use super::write::{self, LocalMoment, PreparedItem};
 use super::{

@@ -11,12 +11,10 @@ use std::{
 
 use api::ingest::RIGHTS_STATEMENT_BYTES_MAX;
 
-use super::{Ingest, IngestError, files};
+use super::files::{self, RIGHTS_FILE};
+use super::{Ingest, IngestError};
 use metadata::RightsMetadata;
 use model::item::{Asset, AssetFile, parse_rights_statement};
-
-/// The name of the file with a source's statement about rights.
-pub(super) const RIGHTS_FILE: &str = "rights.json";
 
 impl Ingest {
     /// Accepts statements about rights in the folders `paths`, and in the folders of the files `paths`.

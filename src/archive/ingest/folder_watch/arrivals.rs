@@ -7,8 +7,7 @@ use std::{
     time::SystemTime,
 };
 
-use crate::archive::ingest::files::{DOCUMENT, extension, media_type};
-use crate::archive::ingest::source_rights::RIGHTS_FILE;
+use crate::archive::ingest::files::{DOCUMENT, RIGHTS_FILE, extension, media_type};
 use crate::runtime::limits::{INGEST_DEPTH_MAX, ITEM_FILES_MAX};
 use model::MediaType;
 
