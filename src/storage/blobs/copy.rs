@@ -8,8 +8,7 @@ use std::{
 
 use uuid::Uuid;
 
-use super::folder::{BlobFolder, failed, move_in_place};
-use super::hashed_files::path_in;
+use super::folder::{BlobFolder, failed, move_in_place, path_in};
 use super::{BlobReader, StoreError};
 use model::ContentHash;
 

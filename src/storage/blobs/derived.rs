@@ -16,8 +16,8 @@ use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 use uuid::Uuid;
 
 use super::bucket::Bucket;
-use super::folder::{abandoned, failed, move_in_place, remove_and_report};
-use super::hashed_files::{HashedFiles, find_metadata, path_in};
+use super::folder::{abandoned, failed, find_metadata, move_in_place, path_in, remove_and_report};
+use super::hashed_files::HashedFiles;
 use super::side_file_cache::SideFileCache;
 use super::{BlobReader, StoreError};
 use crate::runtime::modes;

@@ -4,7 +4,7 @@
 //! leaves a whole blob, or a file in `tmp/` that the next start removes.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File, Metadata, OpenOptions},
     io::{self, Read, Write},
     path::{Path, PathBuf},
     time::Duration,
@@ -12,7 +12,6 @@ use std::{
 
 use uuid::Uuid;
 
-use super::hashed_files::{find_metadata, path_in};
 use super::written::NoteNew;
 use super::{COPY_BYTES, StoreError};
 use crate::runtime::modes;
@@ -211,6 +210,21 @@ pub(super) fn read_pieces(
         hash.update(&chunk);
         length += chunk.len() as u64;
         take(&chunk)?;
+    }
+}
+
+/// Returns the path of the file under `hash` in the folder `dir`.
+pub(super) fn path_in(dir: &Path, hash: ContentHash) -> PathBuf {
+    let name = hash.to_string();
+    dir.join(&name[..2]).join(&name[2..])
+}
+
+/// Returns the metadata of a file; `None` if it does not exist.
+pub(super) fn find_metadata(path: &Path) -> Result<Option<Metadata>, StoreError> {
+    match fs::metadata(path) {
+        Ok(metadata) => Ok(Some(metadata)),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(failed(path)(cause)),
     }
 }
 

@@ -1,15 +1,10 @@
 //! Files that are stored under hashes, `ab/cdef…`, in a folder or in a bucket. Originals, the parts of uploads
 //! and each kind of derived files are one such set.
 
-use std::{
-    fs::{self, Metadata},
-    io,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{fs, io, path::PathBuf, time::Duration};
 
 use super::bucket::Bucket;
-use super::folder::{failed, list};
+use super::folder::{failed, find_metadata, list, path_in};
 use super::{BlobReader, StoreError};
 use model::ContentHash;
 
@@ -79,20 +74,5 @@ impl HashedFiles<'_> {
             Self::Folder(dir) => list(dir),
             Self::Objects(bucket, folder) => bucket.list(folder),
         }
-    }
-}
-
-/// Returns the path of the file under `hash` in the folder `dir`.
-pub(super) fn path_in(dir: &Path, hash: ContentHash) -> PathBuf {
-    let name = hash.to_string();
-    dir.join(&name[..2]).join(&name[2..])
-}
-
-/// Returns the metadata of a file; `None` if it does not exist.
-pub(super) fn find_metadata(path: &Path) -> Result<Option<Metadata>, StoreError> {
-    match fs::metadata(path) {
-        Ok(metadata) => Ok(Some(metadata)),
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(cause) => Err(failed(path)(cause)),
     }
 }

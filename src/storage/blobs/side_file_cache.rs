@@ -12,8 +12,7 @@ use parking_lot::Mutex;
 
 use super::StoreError;
 use super::derived::{DerivedFolder, DerivedKind};
-use super::folder::list;
-use super::hashed_files::path_in;
+use super::folder::{list, path_in};
 use model::ContentHash;
 
 /// A cache of side files in a folder.
