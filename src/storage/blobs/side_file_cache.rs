@@ -11,7 +11,7 @@ use std::{
 use parking_lot::Mutex;
 
 use super::StoreError;
-use super::derived::{DerivedFolder, DerivedKind};
+use super::derived_folder::{DerivedFolder, DerivedKind};
 use super::folder::{list, path_in};
 use model::ContentHash;
 
