@@ -21,7 +21,6 @@ mod s3;
 mod side_file_cache;
 #[cfg(test)]
 mod tests;
-mod upload;
 mod written;
 
 use std::{

@@ -8,6 +8,7 @@
 //! (`If-Match`). If the object was replaced since, the read fails and the next one opens it again.
 
 mod object;
+mod upload;
 
 use std::{
     fmt,
@@ -30,10 +31,11 @@ use uuid::Uuid;
 
 pub(super) use object::BucketObject;
 use object::{ObjectHead, get};
+use upload::PartUpload;
 
+use super::StoreError;
 use super::circuit_breaker::{self, BucketFault, CircuitBreaker};
 use super::s3::{self, BucketSettings};
-use super::{StoreError, upload::PartUpload};
 use crate::runtime::clock;
 use crate::runtime::limits::BUCKET_BYTES_S_MIN;
 use model::ContentHash;

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use object_store::{MultipartUpload, PutPayload, path::Path};
 
-use super::bucket::{Bucket, BucketFailure, PendingReply};
+use super::{Bucket, BucketFailure, PendingReply};
 
 /// Parts of one original in flight.
 const BUCKET_PARTS_MAX: usize = 3;
