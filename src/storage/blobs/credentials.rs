@@ -9,7 +9,7 @@ use object_store::{
 };
 use parking_lot::Mutex;
 
-use super::{StoreError, s3::bad};
+use super::{StoreError, bad};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::config::SecretSource;
 

@@ -32,7 +32,7 @@ use object_store::{
 };
 
 use super::circuit_breaker::{BucketFault, CircuitBreaker};
-use super::s3;
+use super::s3_answer;
 
 /// Backoff after the first round without an answer from any address. It doubles with each round.
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
@@ -80,7 +80,7 @@ impl FailoverStore {
             let mut failed = None;
             for index in (0..clients.len()).map(|step| (start + step) % clients.len()) {
                 match self.within(work(Arc::clone(&clients[index]))).await {
-                    Err(cause) if s3::may_succeed_elsewhere(&cause) => {
+                    Err(cause) if s3_answer::may_succeed_elsewhere(&cause) => {
                         // Stored before the next address is tried: other requests skip the failed address,
                         // and so does the next attempt if this one is cut off now.
                         first.store((index + 1) % clients.len(), Ordering::Relaxed);
@@ -94,7 +94,7 @@ impl FailoverStore {
             }
             // Once per round: only if every address failed, the bucket is at fault.
             if let Some(cause) = failed {
-                breaker.record_failure(began, BucketFault::NoAnswer, &s3::describe(&cause));
+                breaker.record_failure(began, BucketFault::NoAnswer, &s3_answer::describe(&cause));
                 if round >= *rounds {
                     return Err(cause);
                 }
@@ -110,7 +110,7 @@ impl FailoverStore {
         match tokio::time::timeout(limit, work).await {
             Ok(outcome) => outcome,
             Err(_) => {
-                let source = format!("{} {limit:?}", s3::NO_ANSWER).into();
+                let source = format!("{} {limit:?}", s3_answer::NO_ANSWER).into();
                 Err(Error::Generic { store: "S3", source })
             }
         }

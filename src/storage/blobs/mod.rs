@@ -18,6 +18,7 @@ mod mark;
 mod originals;
 mod parts;
 mod s3;
+mod s3_answer;
 mod side_file_cache;
 #[cfg(test)]
 mod tests;
@@ -113,6 +114,11 @@ impl StoreError {
             }
         }
     }
+}
+
+/// Returns the error for a setting with which the bucket cannot be used.
+fn bad(setting: &'static str, why: impl Into<String>) -> StoreError {
+    StoreError::Setting { setting, why: why.into() }
 }
 
 /// Size of the pieces in which a file is copied, in bytes.

@@ -35,7 +35,8 @@ use upload::PartUpload;
 
 use super::StoreError;
 use super::circuit_breaker::{self, BucketFault, CircuitBreaker};
-use super::s3::{self, BucketSettings};
+use super::s3::BucketSettings;
+use super::s3_answer;
 use crate::runtime::clock;
 use crate::runtime::limits::BUCKET_BYTES_S_MIN;
 use model::ContentHash;
@@ -115,7 +116,7 @@ pub(super) struct ObjectClients {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BucketFailure {
     /// The bucket refused the request, or failed.
-    #[error("{}", s3::describe(.0))]
+    #[error("{}", s3_answer::describe(.0))]
     Bucket(object_store::Error),
     /// No answer arrived in time, or our own threads have ended.
     #[error("{0}")]
@@ -345,7 +346,7 @@ impl Bucket {
                 // Exceeding this short limit is not a failure of the bucket: other requests wait longer.
                 let attempt = async move {
                     tokio::time::timeout(limit, attempt).await.unwrap_or_else(|_| {
-                        let source = format!("{} {limit:?}", s3::NO_ANSWER).into();
+                        let source = format!("{} {limit:?}", s3_answer::NO_ANSWER).into();
                         Err(object_store::Error::Generic { store: "S3", source })
                     })
                 };
@@ -355,11 +356,11 @@ impl Bucket {
         match found.wait() {
             Ok((_, bytes)) => Ok(Some(bytes)),
             // An empty object has no first byte, so the service refuses the range.
-            Err(BucketFailure::Bucket(error)) if s3::is_too_short(&error) => {
+            Err(BucketFailure::Bucket(error)) if s3_answer::is_too_short(&error) => {
                 Ok(Some(Bytes::new()))
             }
             Err(BucketFailure::Bucket(error))
-                if s3::is_missing(&error) && !s3::is_without_bucket(&error) =>
+                if s3_answer::is_missing(&error) && !s3_answer::is_without_bucket(&error) =>
             {
                 Ok(None)
             }
@@ -419,7 +420,7 @@ impl Bucket {
         let place = self.inner.place.clone();
         let settings = self.inner.clients.settings.clone();
         move |failure| match (failure, &settings) {
-            (BucketFailure::Bucket(error), Some(settings)) if !s3::is_slow(&error) => {
+            (BucketFailure::Bucket(error), Some(settings)) if !s3_answer::is_slow(&error) => {
                 settings.setting_error(what, &error)
             }
             (failure, _) => {
@@ -443,13 +444,13 @@ impl Bucket {
             bucket.inner.heads.invalidate(&key);
             let cause = match failure {
                 // The cause is a wrong setting, so no blob may be reported as missing.
-                BucketFailure::Bucket(error) if s3::is_without_bucket(&error) => {
-                    io::Error::new(io::ErrorKind::NotFound, s3::describe(&error))
+                BucketFailure::Bucket(error) if s3_answer::is_without_bucket(&error) => {
+                    io::Error::new(io::ErrorKind::NotFound, s3_answer::describe(&error))
                 }
-                BucketFailure::Bucket(error) if s3::is_missing(&error) => {
+                BucketFailure::Bucket(error) if s3_answer::is_missing(&error) => {
                     return StoreError::Missing(hash);
                 }
-                BucketFailure::Bucket(error) if s3::is_replaced(&error) => {
+                BucketFailure::Bucket(error) if s3_answer::is_replaced(&error) => {
                     io::Error::other("it was replaced while it was read")
                 }
                 failure @ (BucketFailure::TimedOut(_) | BucketFailure::Bucket(_)) => {
@@ -603,7 +604,7 @@ impl BucketFailure {
     fn is_slow(&self) -> bool {
         match self {
             Self::TimedOut(_) => true,
-            Self::Bucket(error) => s3::is_slow(error),
+            Self::Bucket(error) => s3_answer::is_slow(error),
         }
     }
 }
@@ -612,7 +613,7 @@ impl From<BucketFailure> for io::Error {
     fn from(failure: BucketFailure) -> Self {
         match failure {
             BucketFailure::TimedOut(cause) => cause,
-            BucketFailure::Bucket(error) => Self::other(s3::describe(&error)),
+            BucketFailure::Bucket(error) => Self::other(s3_answer::describe(&error)),
         }
     }
 }
@@ -636,7 +637,7 @@ async fn probe_until_closed(
         let listing = probe(Arc::clone(&objects), empty_prefix.clone());
         match tokio::time::timeout(limit, listing).await {
             Ok(Ok(())) => breaker.record_success(),
-            Ok(Err(error)) if s3::is_refusal(&error) => breaker.record_probe_refusal(),
+            Ok(Err(error)) if s3_answer::is_refusal(&error) => breaker.record_probe_refusal(),
             Ok(Err(_)) | Err(_) => {}
         }
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, path::Path};
 
-use super::{Bucket, BucketFailure, StoreError, s3};
+use super::{Bucket, BucketFailure, StoreError, s3_answer};
 use crate::runtime::limits::BUCKET_READ_BYTES;
 use model::ContentHash;
 
@@ -116,7 +116,7 @@ impl Bucket {
                 let start = get(self.objects(), key.clone(), 0..bytes, None);
                 match self.request(bytes, start).wait() {
                     // The object is empty, so the service refuses every range of it.
-                    Err(BucketFailure::Bucket(error)) if s3::is_too_short(&error) => {
+                    Err(BucketFailure::Bucket(error)) if s3_answer::is_too_short(&error) => {
                         self.head(key).map(|facts| (facts, Bytes::new()))
                     }
                     other => other,
