@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use jiff::{Timestamp, tz::TimeZone};
 use uuid::Uuid;
 
-use super::matching::MatchBatch;
+use super::match_batch::MatchBatch;
 use crate::archive::content::{RecentSpan, TimestampFilter};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::limits::{MATCHING_TIME, QUEUED_ITEMS_MAX};

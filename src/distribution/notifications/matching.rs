@@ -5,18 +5,17 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use strum::{EnumCount, IntoEnumIterator, VariantNames};
+use strum::{IntoEnumIterator, VariantNames};
 use uuid::Uuid;
 
+use super::match_batch::MatchBatch;
 use super::notification_matcher::{MatchedNotification, NotificationMatcher, record_heartbeat};
 use super::{Notifications, digest};
 use crate::archive::content::TimestampFilter;
 use crate::cluster::membership::{ClusterLease, limits::NOTIFICATION_LOG_RETENTION};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Result;
-use crate::runtime::limits::{
-    MATCHING_TIME, OUTBOX_PER_USER_MAX, QUEUED_ITEMS_MAX, STREAM_EXPIRY, SWEEP_ROWS,
-};
+use crate::runtime::limits::{MATCHING_TIME, QUEUED_ITEMS_MAX, STREAM_EXPIRY, SWEEP_ROWS};
 use crate::runtime::telemetry;
 use crate::storage::database::{DbError, EngineError, LogRow, NewMessage, StoredItem, WriteTx};
 use crate::transport::push::Push;
@@ -33,44 +32,6 @@ const MATCHING_STALL_MAX: std::time::Duration = std::time::Duration::from_secs(2
 const OUTBOX_RETENTION: std::time::Duration = std::time::Duration::from_secs(30 * 86_400);
 /// Parked messages of all users; the oldest are removed.
 const OUTBOX_PARKED_MAX: usize = 100_000;
-
-/// The results of one matching transaction.
-#[derive(Default)]
-pub(super) struct MatchBatch {
-    /// The streams that received items.
-    streams: Vec<Uuid>,
-    /// The queues that received items.
-    queues: Vec<i64>,
-    /// True for each transport with new messages, indexed by transport.
-    messages: [bool; MessageTransport::COUNT],
-    /// The number of items that were matched.
-    items: u64,
-    matches: [u64; NotificationKind::COUNT],
-    /// The number of messages and items dropped because a queue or the outbox was full.
-    lost: u64,
-    /// The stream sequence number of this transaction; `None` until an item is queued.
-    stream_sequence: Option<i64>,
-    /// Whether more work is due immediately.
-    more: bool,
-}
-
-impl MatchBatch {
-    /// Writes a message to the outbox, or drops it if the outbox is full. Returns whether it was written.
-    pub(super) fn write_message(
-        &mut self,
-        tx: &WriteTx<'_>,
-        message: &NewMessage,
-        now: Timestamp,
-    ) -> Result<bool, DbError> {
-        let is_written = tx.insert_message(message, OUTBOX_PER_USER_MAX, now)?;
-        if is_written {
-            self.messages[message.transport.index()] = true;
-        } else {
-            self.lost += 1;
-        }
-        Ok(is_written)
-    }
-}
 
 /// Unreadable items that block matching or are skipped.
 #[derive(Default)]

@@ -11,6 +11,7 @@ mod digest;
 mod digest_tests;
 pub mod json;
 mod mails;
+mod match_batch;
 mod matching;
 mod notification_matcher;
 mod outbox;
