@@ -1,4 +1,4 @@
-//! The successful answers of operations.
+//! The successful answers of operations, and the references to refusals.
 
 use http::{HeaderMap, header};
 use schemars::{JsonSchema, SchemaGenerator};
@@ -53,6 +53,20 @@ pub(crate) fn describe_json_by_status<T: JsonSchema>(
         response["description"] = (*description).into();
         responses.insert((*status).to_owned(), response);
     }
+}
+
+/// Adds the refusals of operations that accept credentials.
+pub(crate) fn refuse_callers(responses: &mut Map<String, Value>) {
+    refuse(responses, "400", "Invalid");
+    refuse(responses, "401", "Unauthorized");
+    refuse(responses, "403", "Forbidden");
+    refuse(responses, "503", "Overloaded");
+}
+
+/// Adds the refusal with the response `name` of the components.
+pub(crate) fn refuse(responses: &mut Map<String, Value>, status: &str, name: &str) {
+    let reference = json!({ "$ref": format!("#/components/responses/{name}") });
+    responses.insert(status.to_owned(), reference);
 }
 
 /// Describes a header that the response always has.

@@ -7,8 +7,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::collections::COLLECTION_ELEMENTS_MAX;
 use crate::fault::{Fault, Location};
+use crate::limits::COLLECTION_ELEMENTS_MAX;
 use crate::schema;
 
 /// A kind of body that operations accept.

@@ -13,11 +13,10 @@ use crate::answer::{Answer, Done, Json, response_header};
 use crate::body::{JsonBody, NoBody};
 use crate::endpoint;
 use crate::endpoint::{RequestHeader, Section};
+use crate::limits::COLLECTION_ELEMENTS_MAX;
 use crate::property;
 
-/// Most items that one call adds, removes or puts in order.
-pub const COLLECTION_ELEMENTS_MAX: usize = 1000;
-/// Longest body of such a call, in bytes: that many URIs of 500 bytes each.
+/// Longest body of a call with items, in bytes: [`COLLECTION_ELEMENTS_MAX`] URIs of 500 bytes each.
 pub const COLLECTION_BODY_BYTES_MAX: usize = 512 * 1024;
 /// Longest name of a collection, in characters.
 pub const COLLECTION_NAME_CHARS_MAX: usize = 200;

@@ -150,16 +150,13 @@ pub struct SearchScope {
     /// Product codes; items with any of them are found. A leading `-` excludes a product. A list: `p=a,b`, `p=a&p=b` or
     /// `p[]=a&p[]=b`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(inner(regex(pattern = CODE)))]
+    #[schemars(inner(regex(pattern = property::CODE)))]
     pub p: Vec<String>,
     /// Ids of the caller's agreements; items that any of them covers are found. A list: `agr=a,b`, `agr=a&agr=b` or
     /// `agr[]=a&agr[]=b`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agr: Vec<i64>,
 }
-
-/// The pattern of a product code: not a `-` alone.
-pub(crate) const CODE: &str = r"^(-[^,]*[^,\s]|[^-,\s])[^,]*$";
 
 /// The times that narrow a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

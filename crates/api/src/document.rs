@@ -3,7 +3,7 @@
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, refuse, refuse_callers};
 use crate::body::RequestBody;
 use crate::endpoint::{Endpoint, Refusal};
 use crate::media;
@@ -178,20 +178,6 @@ fn transform_schemas(transform: &mut dyn schemars::generate::GenTransform, value
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
-}
-
-/// Adds the refusals of operations that accept credentials.
-pub(crate) fn refuse_callers(responses: &mut Map<String, Value>) {
-    refuse(responses, "400", "Invalid");
-    refuse(responses, "401", "Unauthorized");
-    refuse(responses, "403", "Forbidden");
-    refuse(responses, "503", "Overloaded");
-}
-
-/// Adds the refusal with the response `name` of the components.
-pub(crate) fn refuse(responses: &mut Map<String, Value>, status: &str, name: &str) {
-    let reference = json!({ "$ref": format!("#/components/responses/{name}") });
-    responses.insert(status.to_owned(), reference);
 }
 
 /// Describes the parameters of `E`, whose schema is `schema`.

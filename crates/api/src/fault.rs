@@ -208,7 +208,7 @@ fn describe_pattern(pattern: &str) -> String {
         crate::property::LINE | crate::property::LINES => {
             "must not have control characters".to_owned()
         }
-        crate::content::CODE => "has a `-` without a product code after it".to_owned(),
+        crate::property::CODE => "has a `-` without a product code after it".to_owned(),
         crate::property::VISIBLE => "is empty".to_owned(),
         crate::property::VISIBLE_LINE => "is empty or has control characters".to_owned(),
         crate::property::ELEMENTS => "has no elements, expected at least one".to_owned(),

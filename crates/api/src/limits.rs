@@ -8,3 +8,5 @@ pub const EMAIL_CHARS_MAX: usize = 254;
 pub const HITS_MAX: usize = 10_000;
 /// Default number of hits of a search (contract search-6).
 pub const HITS_DEFAULT: usize = 20;
+/// Most items that one call adds to a collection, removes from it or puts in order.
+pub const COLLECTION_ELEMENTS_MAX: usize = 1000;

@@ -27,6 +27,8 @@ pub const VISIBLE_LINE: &str =
     r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$";
 /// The pattern of a list in one text, separated by commas: at least one element.
 pub const ELEMENTS: &str = r"[^,\s]";
+/// The pattern of a product code: not a `-` alone.
+pub(crate) const CODE: &str = r"^(-[^,]*[^,\s]|[^-,\s])[^,]*$";
 
 /// The keyword of a list whose elements are parameters of their own, `p=a&p=b`, because they may contain commas. Its value is
 /// the schema of an element that the document shows; the reader accepts every text.

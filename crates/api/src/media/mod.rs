@@ -13,8 +13,7 @@ use serde_json::{Map, Value, json};
 use strum::VariantNames;
 
 use crate::access::Access;
-use crate::answer::describe_json;
-use crate::document::{refuse, refuse_callers};
+use crate::answer::{describe_json, refuse, refuse_callers};
 use crate::endpoint::Section;
 use crate::orders::License;
 use addresses::ADDRESSES;
