@@ -2,39 +2,7 @@
 
 use crate::mp4::boxes::{BoxFields, BoxIterator, find};
 use crate::mp4::error::VideoError;
-use crate::mp4::movie::{MovieIndex, Track, milliseconds};
-
-/// The timing of a track's samples so far, in the track's time units.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct SampleClock {
-    /// The start of the first sample; a recording may start at any time.
-    start: Option<u64>,
-    /// The end of the last sample.
-    end: u64,
-}
-
-impl SampleClock {
-    /// Adds `samples` with a total duration of `time` after the existing samples.
-    pub(super) fn add(&mut self, samples: u64, time: u64) {
-        // An empty run must not set the start of the track.
-        if samples == 0 {
-            return;
-        }
-        self.start.get_or_insert(self.end);
-        self.end = self.end.saturating_add(time);
-    }
-
-    /// Sets the start of the samples that are added next; never moves backwards.
-    fn advance_to(&mut self, time: u64) {
-        self.end = self.end.max(time);
-    }
-
-    /// Returns the milliseconds from the first sample to the end of the last sample.
-    pub(super) fn milliseconds(self, timescale: u32) -> Option<u64> {
-        // `end` never moves back, so it is not before `start`.
-        milliseconds(self.end - self.start?, timescale)
-    }
-}
+use crate::mp4::movie::{MovieIndex, SampleClock, Track};
 
 /// Adds the samples of the contents of a `moof` box to the movie's video and audio tracks.
 pub(super) fn add_fragment(moof: &[u8], movie: &mut MovieIndex) -> Result<(), VideoError> {

@@ -4,7 +4,6 @@ use crate::mp4::VideoLimits;
 use crate::mp4::boxes::{BoxFields, BoxIterator, BoxKind, find, load};
 use crate::mp4::display::{DisplayMatrix, VideoGeometry};
 use crate::mp4::error::VideoError;
-use crate::mp4::fragments::SampleClock;
 
 /// The relevant parts of a movie's index.
 pub(super) struct MovieIndex {
@@ -38,6 +37,38 @@ pub(super) struct Track {
     pub(super) clock: SampleClock,
     /// The default duration of a sample in a fragment, in the track's units.
     pub(super) sample_duration: u32,
+}
+
+/// The timing of a track's samples so far, in the track's time units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct SampleClock {
+    /// The start of the first sample; a recording may start at any time.
+    start: Option<u64>,
+    /// The end of the last sample.
+    end: u64,
+}
+
+impl SampleClock {
+    /// Adds `samples` with a total duration of `time` after the existing samples.
+    pub(super) fn add(&mut self, samples: u64, time: u64) {
+        // An empty run must not set the start of the track.
+        if samples == 0 {
+            return;
+        }
+        self.start.get_or_insert(self.end);
+        self.end = self.end.saturating_add(time);
+    }
+
+    /// Sets the start of the samples that are added next; never moves backwards.
+    pub(super) fn advance_to(&mut self, time: u64) {
+        self.end = self.end.max(time);
+    }
+
+    /// Returns the milliseconds from the first sample to the end of the last sample.
+    pub(super) fn milliseconds(self, timescale: u32) -> Option<u64> {
+        // `end` never moves back, so it is not before `start`.
+        milliseconds(self.end - self.start?, timescale)
+    }
 }
 
 impl MovieIndex {
@@ -108,7 +139,7 @@ fn side(px: u64, max: u32) -> Option<u32> {
 }
 
 /// Converts a duration in units of 1/`timescale` s to milliseconds, rounded to the nearest.
-pub(super) fn milliseconds(duration: u64, timescale: u32) -> Option<u64> {
+fn milliseconds(duration: u64, timescale: u32) -> Option<u64> {
     let timescale = u128::from(timescale);
     let rounded = (u128::from(duration) * 1000 + timescale / 2).checked_div(timescale)?;
     Some(u64::try_from(rounded).unwrap_or(u64::MAX))
