@@ -5,9 +5,10 @@
 //! 82, this costs 0.1 SSIMULACRA2 points compared to reducing each from the original; a chain of several
 //! reductions costs more.
 
+use crate::bands::in_sequence;
 use crate::colour::SrgbConversion;
 use crate::linear::{LightPixels, SampleLight};
-use crate::reduce::{Reduction, in_sequence, light_of};
+use crate::reduce::{Reduction, light_of};
 use crate::resize::crop_pixels;
 use crate::steps::{cover, fit};
 use crate::{OutputColour, RasterError, RenderSource, RenderStep, interest};

@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::bands::{BandsError, StripDecoder, decode_bands};
+use crate::bands::{BandsError, StripDecoder, decode_bands, in_sequence};
 use crate::colour::SrgbConversion;
 use crate::linear::{Downscale, LightPixels, PixelRegion, STRIP_PIXELS, SampleLight};
 use crate::resize::decode_eighths;
@@ -56,11 +56,6 @@ struct StripFacts {
     first_row: usize,
     decoded_pixels: u64,
     warning: Option<String>,
-}
-
-/// Runs all work on the calling thread.
-pub(crate) fn in_sequence(count: usize, work: &(dyn Fn(usize) + Sync)) {
-    (0..count).for_each(work);
 }
 
 /// Returns the meaning of the samples that `conversion` returns: light on a curve, or ink.

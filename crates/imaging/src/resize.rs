@@ -1,7 +1,7 @@
 //! Chooses the scale of decoding, and scales and cuts pixels for which light does not matter.
 
+use crate::bands::in_sequence;
 use crate::linear::{SampleLight, scale_region};
-use crate::reduce::in_sequence;
 use crate::{Orientation, RenderStep, index, scaled_size};
 use geometry::{Rect, Size};
 use jpeg::codec::{DecodeScale, Pixels};

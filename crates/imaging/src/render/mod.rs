@@ -7,12 +7,13 @@
 //! Pictures are scaled in linear light, see [`crate::linear`]. Pixels that have to be converted to sRGB are
 //! converted first, because only then do their samples determine the light.
 
+use crate::bands::in_sequence;
 use crate::blend::{MarkPosition, SampleModel, blend_pixels, blend_planes};
 use crate::colour::SrgbConversion;
 use crate::format::{DecodableFile, UnencodedPicture};
 use crate::linear::{PixelRegion, SampleLight, scale_region};
 use crate::mark::Watermark;
-use crate::reduce::{Reduction, in_sequence, light_of};
+use crate::reduce::{Reduction, light_of};
 use crate::resize::crop_pixels;
 use crate::steps::{check_crop, check_scale, cover, fit};
 use crate::{
