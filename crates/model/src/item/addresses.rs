@@ -9,14 +9,11 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::{Document, DocumentLayout, MediaLinks, web_address};
+use super::{Document, DocumentLayout, MediaLinks, NESTED, web_address};
 use crate::limits::{ASSOCIATION_DEPTH_MAX, ASSOCIATIONS_LOOKED_UP_MAX};
 use crate::media_url::MediaPath;
 use crate::token::strip_last;
 use crate::{ItemKey, ItemUri};
-
-/// The properties that contain nested documents.
-pub(super) const NESTED: [&str; 2] = ["associations", "assignments"];
 
 impl Document {
     /// Collects the items named by the associations and assignments that `layout` serves.

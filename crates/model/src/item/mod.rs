@@ -42,6 +42,9 @@ pub use rights::{
 pub use schema::{SCHEMA, SchemaViolation};
 pub use stated_rights::RightsStatements;
 
+/// The properties that contain nested documents.
+const NESTED: [&str; 2] = ["associations", "assignments"];
+
 /// The publication status of an item (contract items-18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[derive(EnumString, IntoStaticStr, VariantNames)]

@@ -99,7 +99,7 @@ pub(super) fn remove_non_web(fields: &mut Map<String, Value>) {
             remove_non_web(revision);
         }
     }
-    for name in super::addresses::NESTED {
+    for name in super::NESTED {
         if let Some(Value::Object(nested)) = fields.get_mut(name) {
             nested.retain(|_, object| !has_non_web_uri(object));
         }
