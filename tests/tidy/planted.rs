@@ -125,14 +125,14 @@ fn an_import_behind_a_test_module_is_seen() {
 
 #[test]
 fn a_circle_of_units_is_seen() {
-    let rule = "the units of a layer import each other in one direction";
+    let rule = "the files and folders of a folder import each other in one direction";
     let text = "//! Two.\nuse super::one;\nfn checked() {}\n";
     check(rule, "src/low/two.rs", text, "low/");
 }
 
 #[test]
 fn an_import_in_a_group_is_seen() {
-    let circle = "the units of a layer import each other in one direction";
+    let circle = "the files and folders of a folder import each other in one direction";
     for import in [
         "use super::{one::Thing, Other};",
         "use super::{Other, one as first};",
@@ -174,18 +174,20 @@ fn an_import_of_the_protocol_is_seen() {
 }
 
 #[test]
-fn a_circle_of_files_is_seen_in_http() {
+fn a_circle_inside_a_folder_is_seen() {
     let scratch = tempfile::tempdir().unwrap();
-    let files = [
-        ("src/http/mod.rs", "//! Routes.\nmod api;\n"),
-        ("src/http/api/mod.rs", "//! APIs.\nmod one;\nmod two;\nstruct Caller;\n"),
-        ("src/http/api/one.rs", "//! One.\nuse super::Caller;\nuse super::two::Thing;\n"),
-        ("src/http/api/two.rs", "//! Two.\nuse crate::http::api::one;\n"),
-    ];
-    plant_http(scratch.path(), &files);
+    plant(scratch.path());
+    for (path, text) in [
+        ("src/high/mod.rs", "//! Above.\nmod api;\n"),
+        ("src/high/api/mod.rs", "//! APIs.\nmod one;\nmod two;\nstruct Caller;\n"),
+        ("src/high/api/one.rs", "//! One.\nuse super::Caller;\nuse super::two::Thing;\n"),
+        ("src/high/api/two.rs", "//! Two.\nuse crate::high::api::one;\n"),
+    ] {
+        write(scratch.path(), path, text);
+    }
     let problems: Vec<String> =
         broken(scratch.path()).into_iter().map(|(_, problem)| problem).collect();
-    assert_eq!(problems, ["http/api/one: in a circle", "http/api/two: in a circle"]);
+    assert_eq!(problems, ["high/api/one: in a circle", "high/api/two: in a circle"]);
 }
 
 #[test]

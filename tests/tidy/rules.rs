@@ -12,8 +12,6 @@ use crate::tree::{Source, Tree, files, names, names_in, relative};
 const FILE_LINES_MAX: usize = 700;
 /// Maximum lines of README.md, which is read once; reference material is in `docs`.
 const README_LINES_MAX: usize = 150;
-/// Layers in which not only the units but also the files of a unit import each other in one direction.
-const FILE_BY_FILE: [&str; 1] = ["http"];
 
 /// A rule: its name, and the function that finds its violations.
 pub type Rule = (&'static str, fn(&Tree) -> Vec<String>);
@@ -21,7 +19,7 @@ pub type Rule = (&'static str, fn(&Tree) -> Vec<String>);
 /// All rules.
 pub const RULES: [Rule; 21] = [
     ("a layer imports only lower layers", layers),
-    ("the units of a layer import each other in one direction", circles),
+    ("the files and folders of a folder import each other in one direction", circles),
     ("the protocol and the listener know no route", foundations),
     ("the map names every layer and every library", folders),
     ("a crate is named only by its owners", owners),
@@ -71,33 +69,37 @@ fn layers(tree: &Tree) -> Vec<String> {
     problems
 }
 
-/// The first two parts of a module path: `access/auth` of `access/auth/login`.
-fn unit(module: &str) -> Option<String> {
-    let mut parts = module.splitn(3, '/');
-    Some(format!("{}/{}", parts.next()?, parts.next()?))
-}
-
-/// The part of a layer that a module or an imported path belongs to: a file, or a unit where files may form circles.
-fn part(module: &str, sources: &BTreeSet<String>) -> Option<String> {
-    let is_by_file = FILE_BY_FILE.iter().any(|layer| below(module, layer));
-    let mut part = if is_by_file { module.to_owned() } else { unit(module)? };
+/// The file of a layer that a module or an imported path belongs to.
+fn file(module: &str, sources: &BTreeSet<String>) -> Option<String> {
+    let mut file = module.to_owned();
     // The last parts of an imported path name items of a file.
-    while !sources.contains(&part) {
-        part.truncate(part.rfind('/')?);
+    while !sources.contains(&file) {
+        file.truncate(file.rfind('/')?);
     }
     // The file of the layer itself assembles its parts.
-    part.contains('/').then_some(part)
+    file.contains('/').then_some(file)
+}
+
+/// The file or folder of `module` in the folder that it shares with `other`: `access/auth` of `access/auth/login` and
+/// `access/users`.
+fn unit_beside(module: &str, other: &str) -> String {
+    let shared = module.split('/').zip(other.split('/')).take_while(|(own, its)| own == its);
+    let parts: Vec<&str> = module.split('/').take(shared.count() + 1).collect();
+    parts.join("/")
 }
 
 fn circles(tree: &Tree) -> Vec<String> {
     let sources: BTreeSet<String> = server(tree).map(|source| source.module.clone()).collect();
     let mut arrows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for source in server(tree) {
-        let Some(here) = part(&source.module, &sources) else { continue };
+        let Some(here) = file(&source.module, &sources) else { continue };
         for (_, target) in source.imports() {
-            let there = part(&target, &sources).filter(|there| *there != here);
+            let there = file(&target, &sources).filter(|there| *there != here);
             let same = there.filter(|there| there.split('/').next() == here.split('/').next());
-            arrows.entry(here.clone()).or_default().extend(same);
+            if let Some(there) = same {
+                let arrow = arrows.entry(unit_beside(&here, &there)).or_default();
+                arrow.insert(unit_beside(&there, &here));
+            }
         }
     }
     let reaches_itself = |start: &String| {
