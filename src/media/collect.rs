@@ -258,7 +258,7 @@ impl Media {
             MediaTarget::Document(file) => {
                 let extension = file.extension();
                 // An archive contains neither itself nor a list of URLs that its files replace.
-                let text = ItemText::from_extension(extension, self.inner.settings.newsml);
+                let text = ItemText::from_extension(extension, self.inner.settings.media.newsml);
                 let text = text.filter(|text| text.is_available(entry.key.media_type));
                 let Some(text) = text else { return Ok(None) };
                 let text = self.text(entry, text, file.crop(), false).await?;

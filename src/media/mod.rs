@@ -122,21 +122,24 @@ impl Media {
             links,
             orders,
             originals,
-            cache: cache::RenditionCache::open(cache_dir, settings.cache)?,
+            cache: cache::RenditionCache::open(cache_dir, &settings.cache)?,
             in_flight: in_flight::InFlightRenders::default(),
             reads_in_flight: in_flight::InFlightRenders::default(),
             sets_in_flight: sets_in_flight::SetsInFlight::new(),
             // Half of the workers, so that slow renders never delay all others.
             slow_encoders: FairSemaphore::new(compute.workers() / 2, compute.places()),
-            store_reads: StoreReads::new(settings.memory_bytes, settings.client_queue_share),
+            store_reads: StoreReads::new(
+                settings.media.memory_bytes,
+                settings.media.client_queue_share,
+            ),
             compute,
             rate_limiter: rate_limit::RenderRateLimiter::new(
-                settings.client_megapixels_s,
-                settings.client_burst,
+                settings.media.client_megapixels_s,
+                settings.media.client_megapixels_burst,
             ),
             archive_limiter: archive_limit::ArchiveLimiter::new(
-                settings.archives,
-                settings.client_archives,
+                settings.media.archives,
+                settings.media.client_archives,
             ),
             settings,
         };
@@ -231,7 +234,7 @@ impl Media {
         caller: MediaCaller<'_>,
         now: Timestamp,
     ) -> Result<MediaAnswer> {
-        self.resolve_newsml(path, self.inner.settings.newsml, caller, now).await
+        self.resolve_newsml(path, self.inner.settings.media.newsml, caller, now).await
     }
 
     /// Resolves `path` as [`Media::resolve`] does, but a `.xml` in the version `newsml` of the standard.
@@ -310,7 +313,7 @@ impl Media {
         caller: MediaCaller<'_>,
         now: Timestamp,
     ) -> Result<()> {
-        if !access::needs_read_agreement(path) || self.inner.settings.uncovered_documents {
+        if !access::needs_read_agreement(path) || self.inner.settings.media.uncovered_documents {
             return Ok(());
         }
         self.inner.orders.check_reading(caller.require_principal()?, facts(entry), now).await

@@ -23,13 +23,13 @@ pub(super) fn output(
     steps: &[RenderStep],
     settings: &MediaSettings,
 ) -> Option<OutputOptions> {
-    let qualities = settings.qualities;
+    let media = &settings.media;
     match name.usage {
         RenditionUsage::Preview if name.variant == RenditionVariant::Web => {
-            Some(small_output(format, qualities.web_preview))
+            Some(small_output(format, media.web_preview_quality))
         }
-        RenditionUsage::Preview => Some(small_output(format, qualities.preview)),
-        RenditionUsage::Thumbnail => Some(small_output(format, qualities.thumbnail)),
+        RenditionUsage::Preview => Some(small_output(format, media.preview_quality)),
+        RenditionUsage::Thumbnail => Some(small_output(format, media.thumbnail_quality)),
         RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores
             if steps.is_empty() && format == ImageFormat::JPEG =>
         {
@@ -39,7 +39,7 @@ pub(super) fn output(
             // Crops and marks of the Hires retain its profile and colour space (contract media-22).
             Some(OutputOptions {
                 format,
-                quality: qualities.hires,
+                quality: media.hires_quality,
                 sampling: OutputSampling::Keep,
                 colour: OutputColour::Keep,
                 bytes_max: None,

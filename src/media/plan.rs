@@ -132,8 +132,8 @@ pub fn plan(
         caption: (name.usage != RenditionUsage::Thumbnail)
             .then(|| entry.caption_of(file.association()).1),
         rights: entry.effective_rights(file.association()).hash(name.usage),
-        keep_gps: settings.keep_gps,
-        keep_person_details: settings.keep_person_details,
+        keep_gps: settings.media.keep_gps,
+        keep_person_details: settings.media.keep_person_details,
         source: source.without_rights(),
         steps,
     };
@@ -224,7 +224,7 @@ fn resized_steps<'a>(
     settings: &'a MediaSettings,
 ) -> Result<OperatedSteps<'a>> {
     let preset = match resize {
-        ResizeSpec::Preset(name) => Some(settings.presets.0.get(name).ok_or_else(|| {
+        ResizeSpec::Preset(name) => Some(settings.media.presets.0.get(name).ok_or_else(|| {
             Error::invalid("path", "preset", "enum", format!("there is no preset {name}"))
         })?),
         ResizeSpec::Fit { .. } | ResizeSpec::Fill(_) => None,
@@ -233,7 +233,7 @@ fn resized_steps<'a>(
     let is_bought = access::is_bought_usage(base.name.usage);
     let exact = RenditionWidths::Any;
     // A preset is a single size already, and a buyer gets exactly the requested size.
-    let widths = if is_bought || preset.is_some() { &exact } else { &settings.widths };
+    let widths = if is_bought || preset.is_some() { &exact } else { &settings.media.widths };
     let named_size = size_after(base.upright, base.steps)?;
     let crop = match operations.iter().find_map(|operation| match operation {
         PictureOperation::Crop(crop) => Some(crop),
@@ -258,7 +258,7 @@ fn resized_steps<'a>(
     let part = if is_bought {
         scale_crop(crop, named_size, picture).map(|region| ShownPart::full_size(region, picture))
     } else {
-        ShownPart::open(crop, named_size, picture, settings.open_px)
+        ShownPart::open(crop, named_size, picture, settings.media.open_px)
     };
     let mut steps = if is_made_first { base.steps.to_vec() } else { Vec::new() };
     if marks_first {

@@ -69,8 +69,17 @@ impl MediaSettings {
     /// Returns a text that changes with every setting that affects the standard renditions of a picture.
     #[must_use]
     pub fn standard_recipe(&self) -> String {
-        let Self { sizes, qualities, open_px, .. } = self;
-        format!("{PICTURE_FORMAT} {sizes:?} {qualities:?} {open_px}")
+        let media = &self.media;
+        // The text is stored, so it keeps its form: with a different text all pictures are visited again.
+        format!(
+            "{PICTURE_FORMAT} {:?} EncoderQualities {{ hires: {}, preview: {}, thumbnail: {}, web_preview: {} }} {}",
+            self.sizes,
+            media.hires_quality,
+            media.preview_quality,
+            media.thumbnail_quality,
+            media.web_preview_quality,
+            media.open_px
+        )
     }
 }
 
@@ -114,7 +123,7 @@ impl StandardRecipes {
         for name in KEPT {
             pictures.extend(PictureRecipe::for_rendition(name, upright, settings));
         }
-        let open_px = settings.open_px.max(settings.sizes.preview_px);
+        let open_px = settings.media.open_px.max(settings.sizes.preview_px);
         let base_px = open_px.saturating_mul(STANDARD_BASE_PERCENT) / 100;
         // A base that is not much smaller than its original saves nothing.
         let has_base = upright.width.max(upright.height) > base_px.saturating_mul(2);

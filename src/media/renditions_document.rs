@@ -56,7 +56,7 @@ impl Media {
     }
 
     fn widths(&self) -> PictureWidths {
-        match &self.inner.settings.widths {
+        match &self.inner.settings.media.widths {
             RenditionWidths::Any => PictureWidths::Any("any".to_owned()),
             RenditionWidths::Ladder(widths) => PictureWidths::Ladder(widths.clone()),
         }
@@ -91,7 +91,7 @@ impl Media {
     /// Lists the presets, each as a Preview.
     fn presets(&self, entry: &CatalogEntry) -> BTreeMap<String, AvailablePreset> {
         let mut presets = BTreeMap::new();
-        for (name, preset) in &self.inner.settings.presets.0 {
+        for (name, preset) in &self.inner.settings.media.presets.0 {
             let paths = extensions().filter_map(|extension| {
                 Some((extension, resized(entry, extension, preset_of(name))?))
             });
@@ -137,7 +137,7 @@ impl Media {
         let RenditionSizes { preview_px, thumbnail_px, cropped_thumbnail_px, web_preview_px } =
             settings.sizes;
         let sides = [preview_px, thumbnail_px, cropped_thumbnail_px, web_preview_px];
-        let largest = sides.into_iter().fold(settings.open_px, u32::max);
+        let largest = sides.into_iter().fold(settings.media.open_px, u32::max);
         // The size of each picture is needed only if the settings allow very large pictures.
         format.holds_size(Size::new(largest, largest)) || plan::plan(entry, path, settings).is_ok()
     }
@@ -159,8 +159,8 @@ impl Media {
         upright: Size,
         extension: RenditionExtension,
     ) -> String {
-        let open_width = upright.fit_within(self.inner.settings.open_px).width;
-        let rungs = match &self.inner.settings.widths {
+        let open_width = upright.fit_within(self.inner.settings.media.open_px).width;
+        let rungs = match &self.inner.settings.media.widths {
             RenditionWidths::Any => &[][..],
             RenditionWidths::Ladder(widths) => widths,
         };

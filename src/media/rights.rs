@@ -84,8 +84,8 @@ impl EffectiveRights {
             upright: self.largest,
             region: Rect::new(0, 0, self.largest),
             hires: self.largest,
-            gps: settings.keep_gps,
-            person_details: settings.keep_person_details,
+            gps: settings.media.keep_gps,
+            person_details: settings.media.keep_person_details,
         })
     }
 

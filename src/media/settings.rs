@@ -2,10 +2,9 @@
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
-use crate::runtime::config::{AvifRendering, Config, RenditionPresets, RenditionWidths};
+use crate::runtime::config::{self, AvifRendering, Config};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::hot_swap::HotSwap;
-use formats::NewsmlVersion;
 use imaging::{MarkKind, MarkSetup, Watermark};
 use jpeg::header::HeaderLimits;
 use metadata::RightsMetadata;
@@ -23,25 +22,6 @@ const JPEG_METADATA_BYTES_MAX: usize = 32 * 1024 * 1024;
 // Compiled in: the mark must not depend on the fonts of a machine, since nodes share an `ETag`.
 const FONT: &[u8] = include_bytes!("../../assets/fonts/Inter-SemiBold.otf");
 
-/// Quality settings of the encoder, 1 to 100.
-#[derive(Clone, Copy, Debug)]
-pub struct EncoderQualities {
-    /// The quality of crops and watermarks of the Hires.
-    pub hires: u8,
-    pub preview: u8,
-    pub thumbnail: u8,
-    pub web_preview: u8,
-}
-
-/// Budgets of the rendition cache.
-#[derive(Clone, Copy, Debug)]
-pub struct CacheBudget {
-    pub memory_bytes: u64,
-    pub disk_bytes: u64,
-    /// The share of both tiers that crops and other variants may use, 0 to 0.9.
-    pub crops_share: f32,
-}
-
 /// The headers of media responses about the use of pictures by crawlers. A text is empty if its header is not
 /// sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,53 +34,28 @@ pub struct CrawlerPolicy {
     pub tdm_policy: String,
 }
 
-/// The settings of the media section.
+/// The settings of the media section: those of the configuration, and values derived from them at the start.
 #[derive(Clone)]
 pub struct MediaSettings {
+    /// The section `media` of the configuration. A reload does not change it.
+    pub media: config::Media,
+    /// The budgets of the rendition cache.
+    pub cache: config::Cache,
     /// Base URL of links to media.
     pub media_url: String,
     pub sizes: RenditionSizes,
-    /// Long side in pixels at which the whole picture is open.
-    pub open_px: u32,
-    /// The widths of open renditions with a size.
-    pub widths: RenditionWidths,
-    pub presets: RenditionPresets,
     /// True if the AVIF of the standard renditions is made before the first request.
     pub avif_ahead: bool,
-    pub qualities: EncoderQualities,
     pub marker: Arc<Watermark>,
-    /// True if renditions retain the original's GPS position.
-    pub keep_gps: bool,
-    /// True if renditions retain the original's details about the persons shown.
-    pub keep_person_details: bool,
     /// The default rights, which take precedence over the rights in originals.
     pub rights: Arc<RightsMetadata>,
     /// The headers of media responses about the use by crawlers.
     pub crawlers: CrawlerPolicy,
-    /// The version of NewsML-G2 documents if a request names none.
-    pub newsml: NewsmlVersion,
-    pub cache: CacheBudget,
     pub limits: DecodeLimits,
-    /// The sender in NewsML-G2 messages.
-    pub sender: String,
     /// Working time after which a render is stopped.
     pub render_time: Duration,
     /// Timeout of each rendition in an archive or a delivery.
     pub rendition_timeout: HotSwap<Duration>,
-    /// Rate limit of renders in megapixels per second and client; 0 disables it.
-    pub client_megapixels_s: u32,
-    /// Burst of that limit in megapixels.
-    pub client_burst: u32,
-    /// The share of each queue that one client may have, 0 to 1.
-    pub client_queue_share: f32,
-    /// Memory for all renders in flight, in bytes.
-    pub memory_bytes: u64,
-    /// Maximum number of archives that are packed at a time.
-    pub archives: usize,
-    /// Maximum number of these archives for one client.
-    pub client_archives: usize,
-    /// True if any authenticated caller may read documents and Previews that none of its agreements covers.
-    pub uncovered_documents: bool,
 }
 
 /// Limits on originals, checked at ingest and again before decoding.
@@ -138,6 +93,8 @@ impl MediaSettings {
     pub fn from_config(config: &Config) -> Result<Self> {
         let media = &config.media;
         Ok(Self {
+            media: media.clone(),
+            cache: config.cache.clone(),
             media_url: config.media_url().to_owned(),
             sizes: RenditionSizes {
                 preview_px: media.preview_px,
@@ -145,43 +102,18 @@ impl MediaSettings {
                 cropped_thumbnail_px: media.cropped_thumbnail_px,
                 web_preview_px: media.web_preview_px,
             },
-            open_px: media.open_px,
-            widths: media.widths.clone(),
-            presets: media.presets.clone(),
             // Without cache warming nothing is rendered before the first request.
             avif_ahead: media.warm && media.avif == AvifRendering::Ahead,
-            qualities: EncoderQualities {
-                hires: media.hires_quality,
-                preview: media.preview_quality,
-                thumbnail: media.thumbnail_quality,
-                web_preview: media.web_preview_quality,
-            },
             // Built once at the start, so that a bad file stops the service instead of failing a request.
             marker: Arc::new(marker(config)?),
-            keep_gps: media.keep_gps,
-            keep_person_details: media.keep_person_details,
             rights: Arc::new(stated_rights(config)?),
             crawlers: crawler_policy(config)?,
-            newsml: media.newsml,
-            cache: CacheBudget {
-                memory_bytes: config.cache.memory_bytes,
-                disk_bytes: config.cache.disk_bytes,
-                crops_share: config.cache.crops_share,
-            },
             limits: DecodeLimits::from_config(config),
-            sender: media.sender.clone(),
+            render_time: Duration::from_secs_f32(media.render_time_s),
             // A reload replaces it: `server.request_timeout_s` needs no restart.
             rendition_timeout: HotSwap::new(Duration::from_secs(u64::from(
                 config.server.request_timeout_s,
             ))),
-            client_megapixels_s: media.client_megapixels_s,
-            client_burst: media.client_megapixels_burst,
-            client_queue_share: media.client_queue_share,
-            memory_bytes: media.memory_bytes,
-            archives: media.archives,
-            client_archives: media.client_archives,
-            uncovered_documents: media.uncovered_documents,
-            render_time: Duration::from_secs_f32(media.render_time_s),
         })
     }
 }
@@ -268,7 +200,7 @@ fn read_png(path: &Path) -> std::io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::config::{self, SettingSources};
+    use crate::runtime::config::SettingSources;
 
     #[test]
     fn a_policy_on_data_mining_needs_the_reservation() {

@@ -137,7 +137,7 @@ impl Media {
                 };
                 // Not the current time: the same document must have the same bytes and `ETag`.
                 let sent = entry.stored.to_string();
-                let sender = &self.inner.settings.sender;
+                let sender = &self.inner.settings.media.sender;
                 let message = MessageHeader { sent: &sent, sender, version };
                 let mut written = Vec::new();
                 formats::newsml(&document()?, &rights, &message, &mut written)

@@ -17,10 +17,8 @@ use std::{
 
 use moka::sync::Cache;
 
-use super::{
-    plan::{CacheClass, PlannedRendition},
-    settings::CacheBudget,
-};
+use super::plan::{CacheClass, PlannedRendition};
+use crate::runtime::config;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::failure_log::OutageLog;
 use crate::runtime::telemetry;
@@ -89,7 +87,7 @@ pub(super) struct RenditionCache {
 
 impl RenditionCache {
     /// Opens the cache, whose disk tier is in `dir`.
-    pub(super) fn open(dir: &Path, budget: CacheBudget) -> Result<Self> {
+    pub(super) fn open(dir: &Path, budget: &config::Cache) -> Result<Self> {
         let memory = (budget.memory_bytes > 0).then(|| {
             let Partitions { standard, variants } =
                 shares(budget.memory_bytes, budget.crops_share);
