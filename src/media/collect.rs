@@ -29,6 +29,8 @@ use model::media_url::{
 };
 use model::{AssociationKey, ContentHash, CropSpec, ItemKey, MediaType, RenditionName};
 
+/// The code of the error for a client with too many archives.
+pub(super) const CLIENT_ARCHIVES: &str = "client_archives";
 /// Concurrent renders for one archive or delivery.
 const ARCHIVE_RENDERS_AT_A_TIME: usize = 8;
 /// Associated objects whose pictures are included in an archive or delivery of a text.
@@ -151,13 +153,13 @@ impl Media {
             // An archive is rendered on credit, so a client in debt cannot start one more.
             self.inner.rate_limiter.check_balance(client)?;
         }
-        let permit = self.inner.archive_limiter.acquire(client)?;
+        let slot = self.inner.archive_slots.take(client).map_err(|refused| no_slot(&refused))?;
         let payer = client.map_or(RenderPayer::Server, RenderPayer::ClientOnCredit);
         let files = self.obtain_all(members, payer).await?;
         let media = self.clone();
         let packed = tokio::task::spawn_blocking(move || {
-            // Packing continues after the client disconnects, so the permit is moved into it.
-            let _permit = permit;
+            // Packing continues after the client disconnects, so the slot is moved into it.
+            let _slot = slot;
             media.pack(files)
         });
         packed.await.map_err(Error::internal)?
@@ -324,6 +326,17 @@ impl Media {
         let (members, _) = self.list(&entry, selection, caller, now).await?;
         Ok(members.len())
     }
+}
+
+/// Returns the error for an archive that gets no slot, with a message about archives.
+fn no_slot(refused: &Error) -> Error {
+    let code = refused.details().first().map_or("", |detail| detail.error_code.as_str());
+    let message = if code == CLIENT_ARCHIVES {
+        "Other archives of this client are being assembled; try again"
+    } else {
+        "Too many archives are being assembled; try again"
+    };
+    Error::overloaded(code, message)
 }
 
 /// Lists the items that the members of an archive of `entry` were built from.

@@ -6,7 +6,6 @@
 
 pub mod access;
 mod answer;
-mod archive_limit;
 mod bundle;
 mod cache;
 pub mod cache_keys;
@@ -70,6 +69,7 @@ use crate::media::original::OriginalStore;
 use crate::runtime::compute::ComputePool;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::fair_queue::FairSemaphore;
+use crate::runtime::slots::{SlotLimits, WaitingSlots};
 use api::orders::License;
 use formats::NewsmlVersion;
 use model::item::Asset;
@@ -98,7 +98,8 @@ struct MediaState {
     slow_encoders: FairSemaphore,
     store_reads: StoreReads,
     rate_limiter: rate_limit::RenderRateLimiter,
-    archive_limiter: archive_limit::ArchiveLimiter,
+    /// Archives that are being packed. A slot is held until packing ends, even if the client has disconnected.
+    archive_slots: WaitingSlots,
 }
 
 impl Media {
@@ -137,9 +138,14 @@ impl Media {
                 settings.media.client_megapixels_s,
                 settings.media.client_megapixels_burst,
             ),
-            archive_limiter: archive_limit::ArchiveLimiter::new(
-                settings.media.archives,
-                settings.media.client_archives,
+            archive_slots: WaitingSlots::new(
+                "archives",
+                collect::CLIENT_ARCHIVES,
+                SlotLimits {
+                    all: settings.media.archives,
+                    client: settings.media.client_archives,
+                    known_share: 0.0,
+                },
             ),
             settings,
         };
