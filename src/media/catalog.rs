@@ -3,6 +3,7 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet, HashMap},
+    hash::Hash,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
@@ -20,7 +21,6 @@ use crate::media::rights::EffectiveRights;
 use crate::media::texts::ItemText;
 use crate::runtime::error::{Error, Result};
 use crate::storage::database::{Db, StoredItem};
-use formats::NewsmlVersion;
 use metadata::{Caption, RightsMetadata};
 use model::item::{Asset, AssetGroup, Document, MediaLinks, RightsLayers, RightsStatements};
 use model::{AssociationKey, ContentHash, ItemKey, RenditionExtension, RenditionName};
@@ -46,6 +46,8 @@ pub struct CatalogEntry {
     computed: ComputedParts,
     /// Plans of the renditions without operations.
     plans: RwLock<HashMap<(RenditionName, RenditionExtension), Arc<PlannedRendition>>>,
+    /// The documents as served.
+    texts: RwLock<HashMap<ItemText, Bytes>>,
 }
 
 /// The parts of an entry that are computed on first use.
@@ -55,11 +57,6 @@ struct ComputedParts {
     /// The rights in the associated objects that have files.
     associated_rights: OnceLock<BTreeMap<AssociationKey, Arc<EffectiveRights>>>,
     caption: OnceLock<(Caption, ContentHash)>,
-    json: OnceLock<Bytes>,
-    newsml_230: OnceLock<Bytes>,
-    newsml_235: OnceLock<Bytes>,
-    metadata: OnceLock<Bytes>,
-    ninjs: OnceLock<Bytes>,
     keys: OnceLock<CacheKeys>,
 }
 
@@ -84,6 +81,7 @@ impl CatalogEntry {
             set_rights: rights,
             computed: ComputedParts::default(),
             plans: RwLock::default(),
+            texts: RwLock::default(),
         })
     }
 
@@ -201,13 +199,7 @@ impl CatalogEntry {
         extension: RenditionExtension,
         make: impl FnOnce() -> Result<PlannedRendition>,
     ) -> Result<Arc<PlannedRendition>> {
-        let key = (name, extension);
-        if let Some(planned) = self.plans.read().get(&key) {
-            return Ok(Arc::clone(planned));
-        }
-        let planned = Arc::new(make()?);
-        self.plans.write().insert(key, Arc::clone(&planned));
-        Ok(planned)
+        find_or_make(&self.plans, (name, extension), || make().map(Arc::new))
     }
 
     /// Returns the document as served, written by `make` on first use. All except the text formats are cached.
@@ -216,22 +208,27 @@ impl CatalogEntry {
         text: ItemText,
         make: impl FnOnce() -> Result<Bytes>,
     ) -> Result<Bytes> {
-        let cell = match text {
-            ItemText::Json => &self.computed.json,
-            ItemText::Newsml(NewsmlVersion::V2_30) => &self.computed.newsml_230,
-            ItemText::Newsml(NewsmlVersion::V2_35) => &self.computed.newsml_235,
-            ItemText::Metadata => &self.computed.metadata,
-            ItemText::Ninjs => &self.computed.ninjs,
-            ItemText::Cutpaste | ItemText::Indesign => return make(),
-        };
-        if let Some(text) = cell.get() {
-            return Ok(text.clone());
+        match text {
+            ItemText::Json | ItemText::Newsml(_) | ItemText::Metadata | ItemText::Ninjs => {
+                find_or_make(&self.texts, text, make)
+            }
+            ItemText::Cutpaste | ItemText::Indesign => make(),
         }
-        // `OnceLock` cannot store a failure, so concurrent requests may both write the text. Only one result is
-        // stored.
-        let text = make()?;
-        Ok(cell.get_or_init(|| text).clone())
     }
+}
+
+/// Returns the value of `key` in `values`, made on first use. Concurrent requests may each make it; one result is
+/// stored.
+fn find_or_make<K: Eq + Hash, V: Clone>(
+    values: &RwLock<HashMap<K, V>>,
+    key: K,
+    make: impl FnOnce() -> Result<V>,
+) -> Result<V> {
+    if let Some(value) = values.read().get(&key) {
+        return Ok(value.clone());
+    }
+    let value = make()?;
+    Ok(values.write().entry(key).or_insert(value).clone())
 }
 
 fn captioned(document: &Document, uri: &str, stated: &RightsMetadata) -> (Caption, ContentHash) {

@@ -13,7 +13,7 @@ use model::media_url::DocumentExtension;
 use model::{AssociationKey, ContentHash, CropSpec, ItemKey, MediaType, Rect};
 
 /// A text that is generated from an item's document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ItemText {
     Json,
     /// `.xml` in a version of the standard.
