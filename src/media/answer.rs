@@ -152,11 +152,6 @@ impl ArchiveMember {
         Self { name: name.to_owned(), mime: "text/plain", url: String::new(), source, dated }
     }
 
-    /// Returns the file name in the archive.
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Renames the file by adding `prefix` to its name.
     pub(super) fn prefixed(self, prefix: &str) -> Self {
         Self { name: format!("{prefix}{}", self.name), ..self }

@@ -347,7 +347,7 @@ fn renamed(
 
 /// Returns the name of the file with `prefix`, in lower case for comparison.
 fn folded_name(member: &ArchiveMember, prefix: &str) -> String {
-    format!("{prefix}{}", member.name()).to_ascii_lowercase()
+    format!("{prefix}{}", member.name).to_ascii_lowercase()
 }
 
 #[cfg(test)]
@@ -370,7 +370,7 @@ mod tests {
                 |name: &&str| ArchiveMember::text(name, String::new(), Timestamp::UNIX_EPOCH);
             let members = files.iter().map(member).collect();
             let renamed = renamed(&key, members, &mut names);
-            renamed.iter().map(|member| member.name().to_owned()).collect::<Vec<_>>()
+            renamed.iter().map(|member| member.name.clone()).collect::<Vec<_>>()
         };
         assert_eq!(add("image/a", &["a.jpg", "a.json"]), ["a.jpg", "a.json"]);
         assert_eq!(add("image/b", &["b.jpg"]), ["b.jpg"]);
