@@ -1,7 +1,9 @@
 //! Renders a plan from its inputs, by the cheapest render path that the original allows.
 
+use std::sync::Arc;
+
 use super::{
-    MediaState,
+    MediaState, RenditionAnswer,
     cache::{BlobExtent, BodyPart, RenditionBody},
     inputs::{RenderInputs, RenderSourceBytes, give_up_parts, indexed_source, read_whole},
     original::{IndexedPicture, JpegHead, OpenOriginal, StandardSet},
@@ -32,10 +34,19 @@ const UPRIGHT: u8 = 1;
 const UNKNOWN_PART: Rect = Rect::new(0, 0, Size::new(0, 0));
 
 /// The texts that can be embedded in a rendition. The plan selects them.
-#[derive(Clone, Copy)]
-pub(super) struct RenditionTexts<'a> {
-    pub(super) caption: &'a Caption,
-    pub(super) rights: &'a EffectiveRights,
+pub(super) struct RenditionTexts {
+    caption: Caption,
+    rights: Arc<EffectiveRights>,
+}
+
+impl RenditionTexts {
+    pub(super) fn new(answer: &RenditionAnswer) -> Self {
+        let association = answer.association.as_ref();
+        Self {
+            caption: answer.entry.caption_of(association).0.clone(),
+            rights: answer.entry.effective_rights(association),
+        }
+    }
 }
 
 /// Callbacks of a render.
@@ -85,7 +96,7 @@ impl<'a> FullPicture<'a> {
 struct RenditionMaker<'a> {
     inner: &'a MediaState,
     plan: &'a RenditionPlan,
-    texts: RenditionTexts<'a>,
+    texts: &'a RenditionTexts,
     hooks: RenderHooks<'a>,
     original: &'a OpenOriginal,
     head: &'a JpegHead,
@@ -98,7 +109,7 @@ impl MediaState {
     pub(super) fn make(
         &self,
         plan: &RenditionPlan,
-        texts: RenditionTexts<'_>,
+        texts: &RenditionTexts,
         hooks: RenderHooks<'_>,
         inputs: Option<RenderInputs>,
     ) -> Result<(RenditionBody, RenderPath), RenderError> {
@@ -116,7 +127,7 @@ impl MediaState {
     fn make_once(
         &self,
         plan: &RenditionPlan,
-        texts: RenditionTexts<'_>,
+        texts: &RenditionTexts,
         hooks: RenderHooks<'_>,
         inputs: Option<RenderInputs>,
     ) -> Result<(RenditionBody, RenderPath), RenderError> {

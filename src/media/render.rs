@@ -16,7 +16,6 @@ use super::{
     plan::PlannedRendition,
     rate_limit::RenderPayer,
     render_error::RenderError,
-    rights::EffectiveRights,
     sets_in_flight::SetAdmission,
     timing::{RenderTiming, StageClock},
 };
@@ -26,7 +25,6 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::fair_queue::{Admission, FairPermit, QueueFull};
 use crate::runtime::telemetry;
 use imaging::{RenderPath, RenderStage};
-use metadata::Caption;
 
 /// Encoders that take at least this many times as long as JPEG's share a budget of their own.
 const SLOW_ENCODING_COST_MIN: u32 = 50;
@@ -228,7 +226,7 @@ impl Media {
         let render = RenderRun {
             inner: Arc::clone(&self.inner),
             planned: Arc::clone(&answer.planned),
-            described: RenditionDescription::new(answer),
+            texts: RenditionTexts::new(answer),
             task: Arc::new(task),
             charge,
             queued: Stopwatch::start(),
@@ -284,26 +282,6 @@ struct RenderCharge {
     pixels: u64,
 }
 
-/// The texts that are embedded in a rendition.
-pub(super) struct RenditionDescription {
-    caption: Caption,
-    rights: Arc<EffectiveRights>,
-}
-
-impl RenditionDescription {
-    pub(super) fn new(answer: &RenditionAnswer) -> Self {
-        let association = answer.association.as_ref();
-        Self {
-            caption: answer.entry.caption_of(association).0.clone(),
-            rights: answer.entry.effective_rights(association),
-        }
-    }
-
-    pub(super) fn texts(&self) -> RenditionTexts<'_> {
-        RenditionTexts { caption: &self.caption, rights: &self.rights }
-    }
-}
-
 /// The inputs that a render read before it queued for a worker.
 struct ReadAhead {
     /// `None` if the worker has to read them. Removed by the first attempt.
@@ -317,7 +295,7 @@ struct ReadAhead {
 struct RenderRun {
     inner: Arc<MediaState>,
     planned: Arc<PlannedRendition>,
-    described: RenditionDescription,
+    texts: RenditionTexts,
     task: Arc<RenderTask<RenderedBody>>,
     charge: RenderCharge,
     queued: Stopwatch,
@@ -505,7 +483,7 @@ impl RenderRun {
         let hooks = RenderHooks { begin: &begin, should_continue };
         // A second attempt finds no inputs here and reads them again.
         let inputs = self.read.as_ref().and_then(|read| read.inputs.lock().take());
-        self.inner.make(plan, self.described.texts(), hooks, inputs)
+        self.inner.make(plan, &self.texts, hooks, inputs)
     }
 
     fn publish(&self, outcome: Outcome<RenderedBody>) {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::in_flight::RenderTask;
 use super::inputs::{ReadPermit, RenderSourceBytes};
-use super::make::RenderHooks;
+use super::make::{RenderHooks, RenditionTexts};
 use super::plan::PlannedRendition;
-use super::render::{RenderedBody, RenditionDescription, log_failure};
+use super::render::{RenderedBody, log_failure};
 use super::render_error::RenderError;
 use super::timing::StageClock;
 use super::{Media, MediaState, RenditionAnswer};
@@ -31,7 +31,7 @@ impl Media {
                 let read = StoredRead {
                     inner: Arc::clone(&self.inner),
                     planned: Arc::clone(&answer.planned),
-                    described: RenditionDescription::new(answer),
+                    texts: RenditionTexts::new(answer),
                     task,
                     requested: Stopwatch::start(),
                 };
@@ -51,7 +51,7 @@ impl Media {
 struct StoredRead {
     inner: Arc<MediaState>,
     planned: Arc<PlannedRendition>,
-    described: RenditionDescription,
+    texts: RenditionTexts,
     task: RenderTask<Option<RenderedBody>>,
     requested: Stopwatch,
 }
@@ -104,8 +104,7 @@ impl StoredRead {
             },
             should_continue: &|| true,
         };
-        let (body, render_path) =
-            self.inner.make(plan, self.described.texts(), hooks, Some(inputs))?;
+        let (body, render_path) = self.inner.make(plan, &self.texts, hooks, Some(inputs))?;
         let rendered = RenderedBody { body, render_path, timing: stages.finish() };
         rendered.count();
         Ok(Some(rendered))
