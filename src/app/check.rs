@@ -28,13 +28,14 @@ pub use super::standard_progress::StandardReport;
 use super::warnings;
 use crate::archive::ingest::{OriginalsState, UnreferencedOriginals, remove_unreferenced};
 use crate::media;
-use crate::media::original::{OriginalFault, serially};
+use crate::media::original::OriginalFault;
 use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, Result};
 use crate::storage::blobs::DerivedKind;
 use crate::storage::database::{DatabaseFlaw, DatabaseInspection, NamedOriginal};
 use crate::storage::search::{check_index, replace_index};
+use imaging::in_sequence;
 use model::ContentHash;
 
 /// How long an unreferenced original may belong to an ingest in progress.
@@ -416,7 +417,7 @@ fn repair_derived(
     if faults.contains(&OriginalFault::Derived(DerivedKind::Index))
         || faults.contains(&OriginalFault::Derived(DerivedKind::Working))
     {
-        let rebuilt = archive.originals.rebuild_files(hash, length, &serially);
+        let rebuilt = archive.originals.rebuild_files(hash, length, &in_sequence);
         rebuilt.map_err(|cause| cause.to_string())?;
     }
     // A failure to write is only logged during the rebuild, so the files are read back.

@@ -9,7 +9,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use geometry::{Rect, Size};
 use imaging::{
     BandDecoder, ImageFormat, Orientation, OutputColour, RenderSource, RenderStep, SampleLight,
-    scale_region, standard_pictures,
+    in_sequence, scale_region, standard_pictures,
 };
 use jpeg::IndexedJpeg;
 use jpeg::codec::{ChromaSubsampling, DecodeScale, decode, read_header};
@@ -21,10 +21,6 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Maximum number of pixels of the picture.
 const PIXELS_MAX: u64 = 200_000_000;
-
-fn in_sequence(count: usize, work: &(dyn Fn(usize) + Sync)) {
-    (0..count).for_each(work);
-}
 
 /// The sizes of an agency's renditions.
 fn standard_steps() -> [RenderStep; 4] {

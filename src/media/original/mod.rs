@@ -30,7 +30,7 @@ use crate::storage::blobs::{
 pub use checksums::BLOCK_BYTES;
 use checksums::BlockChecksums;
 use facts::{OriginalFacts, RandomAccess};
-use imaging::{ImageFormat, ParallelMap, ShouldContinue};
+use imaging::{ImageFormat, ParallelMap, ShouldContinue, in_sequence};
 use jpeg::header::{HeaderError, HeaderLimits, JpegHeader};
 use model::{ContentHash, PictureHash};
 pub use open::OpenOriginal;
@@ -488,7 +488,7 @@ impl OriginalStore {
         length: u64,
         range: Range<u64>,
     ) -> Result<bytes::Bytes, OriginalError> {
-        let original = self.open(hash, length, &serially)?;
+        let original = self.open(hash, length, &in_sequence)?;
         let blocks = read_blocks(&original.reader, &original.facts.checksums, &range)?;
         let (start, bytes) = blocks.ok_or(OriginalError::Changed(hash))?;
         let from = index_after(start, range.start).min(bytes.len());
@@ -505,7 +505,7 @@ impl OriginalStore {
         length: u64,
         range: &Range<u64>,
     ) -> Result<crc32fast::Hasher, OriginalError> {
-        let original = self.open(hash, length, &serially)?;
+        let original = self.open(hash, length, &in_sequence)?;
         let first = range.start.div_ceil(BLOCK_BYTES) * BLOCK_BYTES;
         let last =
             // The last block is complete although it may be shorter.
@@ -528,7 +528,7 @@ impl OriginalStore {
     /// Verifies that an original is unmodified, before any of it is sent. Compares the stamp, and the bytes only
     /// if the stamp has changed.
     pub fn verify(&self, hash: ContentHash, length: u64) -> Result<(), OriginalError> {
-        let original = self.open(hash, length, &serially)?;
+        let original = self.open(hash, length, &in_sequence)?;
         if original.reader.stamp() == original.facts.stamp {
             return Ok(());
         }
@@ -571,9 +571,4 @@ fn opaque(length: u64, checksums: BlockChecksums) -> PreparedOriginal {
 fn starts_like_a_jpeg(reader: &BlobReader) -> Result<bool, StoreError> {
     let head = reader.read(0..reader.length().min(2))?;
     Ok(ImageFormat::of_file(&head) == Some(ImageFormat::JPEG))
-}
-
-/// A [`ParallelMap`] that runs the pieces of work one after the other on this thread.
-pub fn serially(count: usize, work: &(dyn Fn(usize) + Sync)) {
-    (0..count).for_each(work);
 }

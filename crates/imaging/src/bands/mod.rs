@@ -11,8 +11,8 @@ use jpeg::scan::{ByteRanges, Scan, ScanError, bands, crop};
 /// A function that runs `work(0)`, `work(1)` … `work(count - 1)`, in any order and on any number of threads.
 pub type ParallelMap<'a> = &'a (dyn Fn(usize, &(dyn Fn(usize) + Sync)) + Sync);
 
-/// Runs all work on the calling thread.
-pub(crate) fn in_sequence(count: usize, work: &(dyn Fn(usize) + Sync)) {
+/// A [`ParallelMap`] that runs all work on the calling thread.
+pub fn in_sequence(count: usize, work: &(dyn Fn(usize) + Sync)) {
     (0..count).for_each(work);
 }
 
