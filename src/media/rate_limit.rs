@@ -121,9 +121,7 @@ impl RenderRateLimiter {
 
     /// Refunds the pixels of a render that was not queued.
     pub(super) fn refund(&self, payer: RenderPayer, pixels: u64) {
-        let (RenderPayer::Client(client) | RenderPayer::ClientOnCredit(client)) = payer else {
-            return;
-        };
+        let Some(client) = payer.client() else { return };
         if let Some(bucket) = self.buckets.lock().get_mut(&client) {
             let pixels = i64::try_from(pixels).unwrap_or(i64::MAX);
             // The bucket may have been refilled since, and never holds more than the burst.
