@@ -1,11 +1,9 @@
-//! Writes one item: its opening element and its parts in order.
+//! A document as an item: its kind, its properties by place, and the elements that all items have.
 
 use super::extension::ExtensionProperties;
 use super::properties::{self, PropertyPlacement};
 use super::xml::XmlWriter;
-use super::{
-    NewsmlVersion, codes, content, content_meta, event, item_meta, lexical, planning, rights, text,
-};
+use super::{NewsmlVersion, codes, lexical, text};
 use metadata::RightsMetadata;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -71,40 +69,6 @@ impl<'a> ItemSource<'a> {
             }
         }
         item
-    }
-
-    /// Writes the item with its metadata and its content.
-    pub(super) fn write(
-        mut self,
-        xml: &mut XmlWriter<'_>,
-        sender: &str,
-        standard: NewsmlVersion,
-    ) -> io::Result<()> {
-        let element = match self.kind {
-            ItemKind::News => "newsItem",
-            ItemKind::Planning => "planningItem",
-            ItemKind::Event => "conceptItem",
-        };
-        let guid = self.text("uri").unwrap_or_default();
-        let version = self.valid_text("version", lexical::is_positive);
-        // Only looked up, because `content_meta` writes the property.
-        let language = text(self.members, "language").filter(|tag| lexical::is_language(tag));
-        open_item(xml, element, standard, &ItemIdentity { guid, version, language })?;
-        rights::write(xml, &mut self)?;
-        item_meta::write(xml, &mut self, sender)?;
-        // Called before `content_meta`, which writes the extension properties that are found here.
-        let bodies = content::take(&mut self);
-        if self.kind == ItemKind::Event {
-            event::take(&mut self);
-        }
-        let asserts = content_meta::write(xml, &mut self)?;
-        asserts.write(xml)?;
-        match self.kind {
-            ItemKind::News => content::write(xml, &self, &bodies)?,
-            ItemKind::Planning => planning::write(xml, &self)?,
-            ItemKind::Event => event::write(xml, &self)?,
-        }
-        xml.close(element)
     }
 
     /// Returns the text of a placed property. A value of a different type becomes an extension property.

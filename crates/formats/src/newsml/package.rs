@@ -1,8 +1,11 @@
-//! Writes the message around the items, and the package that relates them to each other.
+//! Writes a message: its items, and the package that relates them to each other.
 
-use super::item::{self, ItemIdentity, ItemSource};
+use super::item::{self, ItemIdentity, ItemKind, ItemSource};
 use super::xml::XmlWriter;
-use super::{DocumentRights, MessageHeader, NewsmlVersion, lexical};
+use super::{
+    DocumentRights, MessageHeader, NewsmlVersion, content, content_meta, event, item_meta,
+    lexical, planning, rights, text,
+};
 use metadata::RightsMetadata;
 use serde_json::{Map, Value};
 use std::io;
@@ -79,6 +82,42 @@ fn entries<'a>(
         index += 1;
     }
     entries
+}
+
+impl ItemSource<'_> {
+    /// Writes the item with its metadata and its content.
+    fn write(
+        mut self,
+        xml: &mut XmlWriter<'_>,
+        sender: &str,
+        standard: NewsmlVersion,
+    ) -> io::Result<()> {
+        let element = match self.kind {
+            ItemKind::News => "newsItem",
+            ItemKind::Planning => "planningItem",
+            ItemKind::Event => "conceptItem",
+        };
+        let guid = self.text("uri").unwrap_or_default();
+        let version = self.valid_text("version", lexical::is_positive);
+        // Only looked up, because `content_meta` writes the property.
+        let language = text(self.members, "language").filter(|tag| lexical::is_language(tag));
+        item::open_item(xml, element, standard, &ItemIdentity { guid, version, language })?;
+        rights::write(xml, &mut self)?;
+        item_meta::write(xml, &mut self, sender)?;
+        // Called before `content_meta`, which writes the extension properties that are found here.
+        let bodies = content::take(&mut self);
+        if self.kind == ItemKind::Event {
+            event::take(&mut self);
+        }
+        let asserts = content_meta::write(xml, &mut self)?;
+        asserts.write(xml)?;
+        match self.kind {
+            ItemKind::News => content::write(xml, &self, &bodies)?,
+            ItemKind::Planning => planning::write(xml, &self)?,
+            ItemKind::Event => event::write(xml, &self)?,
+        }
+        xml.close(element)
+    }
 }
 
 struct NewsPackage<'a> {
