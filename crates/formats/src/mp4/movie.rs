@@ -1,9 +1,9 @@
 //! Parses the index of a movie: its tracks, their durations and sizes.
 
-use crate::mp4::VideoLimits;
-use crate::mp4::boxes::{BoxFields, BoxIterator, BoxKind, find, load};
+use crate::mp4::boxes::{BoxFields, BoxIterator, find, load};
 use crate::mp4::display::{DisplayMatrix, VideoGeometry};
 use crate::mp4::error::VideoError;
+use crate::mp4::{BoxKind, VideoLimits};
 
 /// The relevant parts of a movie's index.
 pub(super) struct MovieIndex {
