@@ -8,21 +8,17 @@ use serde::{Deserialize, Serialize};
 use crate::property;
 
 /// The users.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UserBase {
     pub id: i64,
     /// The organization.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub customer_id: Option<i64>,
     pub user_name: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email_address: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub department: Option<String>,
     pub active: bool,
 }
@@ -39,11 +35,10 @@ pub struct User {
 }
 
 /// The telephone numbers of a user.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PhoneNumber {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mobile: Option<String>,
 }
 
@@ -58,6 +53,7 @@ pub struct UserRights {
 }
 
 /// An agreement of an organization.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Agreement {
@@ -68,24 +64,19 @@ pub struct Agreement {
     /// True if it covers all items.
     pub super_agreement: bool,
     pub products: Vec<Product>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepaids: Option<Prepaids>,
 }
 
 /// A product that an agreement covers.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Product {
     pub id: i64,
     pub code: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 

@@ -134,6 +134,7 @@ impl ListedCollection {
 }
 
 /// A collection without its items.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CollectionWithoutContent {
     pub id: Uuid,
@@ -146,11 +147,11 @@ pub struct CollectionWithoutContent {
     /// When it was last read, to the minute.
     pub accessed: Timestamp,
     /// When it was last changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modified: Option<Timestamp>,
 }
 
 /// The collection.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Collection {
@@ -159,18 +160,16 @@ pub struct Collection {
     /// The `uri` of each item, in order.
     pub content: Vec<String>,
     /// The latest items that were withdrawn or have expired; only for the owner.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removed_content: Option<Vec<RemovedCollectionItem>>,
 }
 
 /// An item that was removed from a collection because it was withdrawn or has expired.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RemovedCollectionItem {
     pub uri: String,
     /// The item's last headline.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headline: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description_text: Option<String>,
     /// When it was removed.
     pub timestamp: Timestamp,
@@ -200,19 +199,18 @@ pub struct CollectionBody {
 }
 
 /// The new values. Other properties of a collection may be sent too, and are ignored.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 #[schemars(extend("anyOf" = [{ "required": ["name"] }, { "required": ["content"] }]))]
 pub struct CollectionChange {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     #[schemars(length(min = 1, max = COLLECTION_NAME_CHARS_MAX), regex(pattern = property::LINE))]
     pub name: Option<String>,
     /// True if other users can read it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub public: Option<bool>,
     /// The order of the items.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>", length(max = COLLECTION_ELEMENTS_MAX))]
     #[schemars(inner(url, length(max = URI_CHARS_MAX)))]
     pub content: Option<Vec<String>>,

@@ -159,18 +159,17 @@ pub struct SearchScope {
 }
 
 /// The times that narrow a search.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SearchPeriod {
     /// The past hour, day, week, month or year.
-    #[serde(with = "property::optional_word", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "property::optional_word")]
     #[schemars(schema_with = "property::optional_words::<RecentSpan>")]
     pub tr: Option<RecentSpan>,
     /// Start date, from midnight at the beginning of this day.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub trs: Option<Date>,
     /// End date, until midnight at the beginning of this day.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tre: Option<Date>,
 }
 
@@ -334,6 +333,7 @@ pub struct FacetCount {
 }
 
 /// What the text could become, the most frequent first.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Suggestions {
     /// Words that begin with the last word of the text.
@@ -342,7 +342,6 @@ pub struct Suggestions {
     #[schemars(schema_with = "suggested_facets")]
     pub facets: FacetCounts,
     /// The text in a spelling that finds items, if one was asked for and found.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spelling: Option<String>,
 }
 

@@ -150,6 +150,7 @@ pub struct Deliveries {
 }
 
 /// A delivery with its state.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Delivery {
@@ -166,15 +167,11 @@ pub struct Delivery {
     /// When the state last changed.
     pub updated: Timestamp,
     /// The agreement that the request named.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<i64>,
     /// The time of the next attempt, while it is queued.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivered: Option<Timestamp>,
     /// Why the last attempt failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
@@ -205,6 +202,7 @@ pub enum ChannelMaker {
 
 // Deliberately without `Debug`, so that no secret reaches a log.
 /// The channel to create or replace.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChannelUpdate {
@@ -220,7 +218,7 @@ pub struct ChannelUpdate {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub settings: Map<String, Value>,
     /// An omitted value is kept; a new channel is active.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     #[schemars(with = "bool")]
     pub active: Option<bool>,
 }

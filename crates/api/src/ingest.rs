@@ -272,6 +272,7 @@ impl FileKind for Withdrawal {
 }
 
 /// A change of an item by an editor.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ItemEdit {
     /// When it was changed.
@@ -281,20 +282,18 @@ pub struct ItemEdit {
     /// The properties that changed; `file` stands for the file of an upload.
     pub changes: Vec<ItemPropertyEdit>,
     /// The name of the user at that time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
 }
 
 /// The change of a property.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub struct ItemPropertyEdit {
     pub property: String,
     /// The value before; absent if there was none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old: Option<String>,
     /// The value after; absent if it was removed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new: Option<String>,
 }
 
@@ -313,6 +312,7 @@ pub struct ItemPropertyEdit {
 pub struct ItemRights(pub Map<String, Value>);
 
 /// A change of the rights override of an item.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ItemRightsChange {
     /// When it was changed.
@@ -320,6 +320,5 @@ pub struct ItemRightsChange {
     /// The properties that changed, with their new values; `null` for one that was removed.
     pub rights: Map<String, Value>,
     /// The name of the user at that time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
 }

@@ -9,6 +9,9 @@
 //!
 //! The first paragraph of the documentation of an endpoint is the summary of its operation, the rest is the description. The
 //! documentation of a field describes the parameter or property.
+//!
+//! A property that is `None` is absent from JSON: `serde_with::skip_serializing_none` marks its type, before the derives, which
+//! see the attributes that it adds.
 
 mod access;
 pub mod account;

@@ -289,6 +289,7 @@ impl JsonSchema for NotificationMediaType {
 }
 
 /// The notification.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Notification {
@@ -299,7 +300,6 @@ pub struct Notification {
     pub kind: NotificationKind,
     pub media_type: NotificationMediaType,
     /// The query.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub q: Option<String>,
     /// Product codes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -308,17 +308,14 @@ pub struct Notification {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agr: Vec<i64>,
     /// Only items from this period.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     #[schemars(schema_with = "recent_periods")]
     pub tr: Option<String>,
     /// The cron expression as it was given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<String>,
     /// The time zone of the schedule.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
     /// The address that e-mail is sent to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
 }
 

@@ -262,6 +262,7 @@ endpoint! {
 }
 
 /// The tokens.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TokenSet {
     pub access_token: String,
@@ -269,46 +270,35 @@ pub struct TokenSet {
     pub token_type: String,
     /// Seconds.
     pub expires_in: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh_token: Option<String>,
     /// Who the user is, as a signed JWT.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id_token: Option<String>,
     /// Scopes separated by spaces.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
 }
 
 /// An error of RFC 6749 §5.2.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct OAuthError {
     pub error: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_description: Option<String>,
 }
 
 /// The claims of the user that the scopes of the token expose.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct UserInfo {
     pub sub: String,
     pub scope: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family_name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roles: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub customer_name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub customer_id: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub department: Option<String>,
 }
 

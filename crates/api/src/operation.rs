@@ -119,6 +119,7 @@ pub enum FindingLevel {
 }
 
 /// The lengths of queues.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Queues {
@@ -129,7 +130,6 @@ pub struct Queues {
     /// Changes of items that are not matched with notifications yet.
     pub unmatched_rows: i64,
     pub purges: PurgeCounts,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmatched_since: Option<Timestamp>,
 }
 
@@ -171,6 +171,7 @@ pub struct RecentDiagnostics {
 }
 
 /// A node of the service.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceNode {
@@ -186,19 +187,17 @@ pub struct ServiceNode {
     pub faults: Vec<String>,
     /// The background work that it does for all nodes.
     pub leases: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figures: Option<NodeFigures>,
     /// When it published the figures.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figures_at: Option<Timestamp>,
 }
 
 /// The figures of a node. Figures that a different version does not publish are 0.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct NodeFigures {
     /// The start of the process.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub started: Option<Timestamp>,
     pub disks: Vec<DiskFigures>,
     pub cache: Vec<CacheFigures>,
@@ -278,6 +277,7 @@ pub struct OperatorDeliveries {
 }
 
 /// A delivery of any user.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OperatorDelivery {
@@ -285,7 +285,6 @@ pub struct OperatorDelivery {
     pub delivery: Delivery,
     /// The organization for which its user acted.
     pub organization: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub organization_name: Option<String>,
 }
 
@@ -350,6 +349,7 @@ pub struct OutboxMessages {
 }
 
 /// A mail or a push message that is not sent.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OutboxMessage {
@@ -364,10 +364,8 @@ pub struct OutboxMessage {
     pub items: Vec<String>,
     pub attempts: u32,
     pub created: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt: Option<Timestamp>,
     /// Why the last attempt failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     #[schemars(schema_with = "property::words::<MessageTransport>")]
     pub transport: String,
@@ -543,31 +541,22 @@ pub struct DownloadCounts {
 }
 
 /// A row of a statistic, with the properties of what is counted by.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DownloadRow {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement_name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement_type: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub organization: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub organization_name: Option<String>,
     /// The item's `uri`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headline: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub byline: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub day: Option<Date>,
     /// How the caller authenticated, such as `session` or `api_key`, by the audit log; `unknown` without an event in
     /// it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,
     #[serde(flatten)]
     pub counts: DownloadCounts,

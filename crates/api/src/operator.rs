@@ -41,21 +41,19 @@ endpoint! {
 }
 
 /// The health of a node.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Health {
     pub status: HealthStatus,
     /// What does not work although the node is ready.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// Why the node is not ready.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The faults of the node, if it has any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<String>,
     /// The number of ingested items that search does not find yet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows_behind: Option<i64>,
 }
 

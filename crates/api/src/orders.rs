@@ -77,24 +77,21 @@ pub struct Orders {
 }
 
 /// The order.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Order {
     pub id: i64,
     pub item: OrderedItem,
     pub price: OrderPrice,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invoice_text: Option<String>,
     pub created: Timestamp,
     /// Until then it can be downloaded free of charge.
     pub downloadable_until: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reporting_deadline: Option<Timestamp>,
     /// When it was approved, rejected or reported.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported: Option<Timestamp>,
     /// True if it was approved, or reported as used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<bool>,
     /// True if the agency handles the order manually.
     pub manual: bool,
@@ -110,26 +107,25 @@ pub struct OrderedItem {
 }
 
 /// What an order costs, and under which agreement.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct OrderPrice {
     pub name: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     pub license: License,
     pub agreement: OrderAgreement,
 }
 
 /// The agreement under which an item was ordered.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct OrderAgreement {
     pub id: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     #[serde(rename = "type")]
     #[schemars(schema_with = "property::words::<AgreementType>")]
     pub kind: AgreementType,
     /// Present if only administrators of the organization can approve the order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approver: Option<OrderApprover>,
 }
 
@@ -141,20 +137,18 @@ pub enum OrderApprover {
 }
 
 /// A licence of a pricelist.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct License {
     /// Absent until the licence of an order is chosen.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<Uuid>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     #[schemars(schema_with = "property::optional_words::<LicensePeriod>")]
     pub period: Option<LicensePeriod>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     #[schemars(schema_with = "property::amount")]
     pub price: Option<Money>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     pub product: LicensedProduct,
 }
@@ -176,6 +170,7 @@ pub struct LicensedProduct {
 }
 
 /// The decision or report.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(extend(
@@ -185,10 +180,8 @@ pub struct LicensedProduct {
 pub struct OrderUpdate {
     pub approve: bool,
     /// A licence from the item's pricelist; required if `approve` is true.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub license: Option<ChosenLicense>,
     /// The text on the invoice.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = INVOICE_TEXT_CHARS_MAX), regex(pattern = property::LINES))]
     pub invoice_text: Option<String>,
 }

@@ -113,55 +113,48 @@ endpoint! {
 }
 
 /// The organization.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Organization {
     pub id: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub country: Option<String>,
     pub address: OrganizationAddresses,
     pub phone_number: OrganizationPhoneNumber,
 }
 
 /// The addresses of an organization by purpose.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct OrganizationAddresses {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visit: Option<Address>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub postal: Option<Address>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billing: Option<Address>,
 }
 
 /// An address of an organization.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Address {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub street: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r#box: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zip_code: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub city: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub country: Option<String>,
 }
 
 /// The telephone number of an organization.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct OrganizationPhoneNumber {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct: Option<String>,
 }
 
 /// The user.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UserCreate {
@@ -172,12 +165,10 @@ pub struct UserCreate {
     pub first_name: String,
     #[schemars(length(max = SHORT_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
     pub last_name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub phone_number: Option<PhoneNumberUpdate>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = SHORT_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
     pub department: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     #[schemars(with = "UserRightsUpdate")]
     pub access: Option<UserRightsUpdate>,
 }
@@ -185,71 +176,52 @@ pub struct UserCreate {
 /// The changes.
 ///
 /// Omitted properties keep their value; `null` clears an optional property.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct UserUpdate {
     /// The user name stays as it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", email, length(max = EMAIL_CHARS_MAX))]
     pub email_address: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", length(max = SHORT_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
     pub first_name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", length(max = SHORT_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
     pub last_name: Option<String>,
-    #[serde(
-        default,
-        deserialize_with = "property::present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(deserialize_with = "property::present")]
     pub phone_number: Option<Option<PhoneNumberUpdate>>,
-    #[serde(
-        default,
-        deserialize_with = "property::present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(deserialize_with = "property::present")]
     #[schemars(length(max = SHORT_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
     pub department: Option<Option<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "UserRightsUpdate")]
     pub access: Option<UserRightsUpdate>,
 }
 
 /// The telephone numbers of a user. `null` means no number.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct PhoneNumberUpdate {
     /// A phone number: 3 to 20 digits, optionally with a leading `+`, separated by spaces, `-`, `(`, `)`, `.` or `/`.
-    #[serde(
-        default,
-        deserialize_with = "property::present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(deserialize_with = "property::present")]
     #[schemars(length(max = SHORT_TEXT_CHARS_MAX), extend("format" = "telephone"))]
     #[schemars(example = "+46 8 123 45 67")]
     pub direct: Option<Option<String>>,
     /// A phone number: 3 to 20 digits, optionally with a leading `+`, separated by spaces, `-`, `(`, `)`, `.` or `/`.
-    #[serde(
-        default,
-        deserialize_with = "property::present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(deserialize_with = "property::present")]
     #[schemars(length(max = SHORT_TEXT_CHARS_MAX), extend("format" = "telephone"))]
     #[schemars(example = "+46 8 123 45 67")]
     pub mobile: Option<Option<String>>,
 }
 
 /// The access levels of a user. An omitted one keeps its value; a new user has none.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct UserRightsUpdate {
     /// Administers the organization's users.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub admin: Option<bool>,
     /// Has access to the media bank.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub mediebank: Option<bool>,
 }
@@ -263,6 +235,7 @@ pub struct PendingUser {
 }
 
 /// The user's access.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UserAccess {
@@ -270,7 +243,6 @@ pub struct UserAccess {
     /// True if it is a service account that logs in with a key.
     pub program: bool,
     pub has_password: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<PasswordLink>,
     /// Sessions in browsers.
     pub sessions: u32,
@@ -288,6 +260,7 @@ pub struct UserAccessUpdate {
 }
 
 /// The link.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PasswordLink {
@@ -297,9 +270,7 @@ pub struct PasswordLink {
     pub created: Timestamp,
     pub expires: Timestamp,
     /// The address it was sent to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mailed_to: Option<String>,
     /// The link to pass on. It is not shown again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }

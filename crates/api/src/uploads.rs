@@ -284,6 +284,7 @@ impl Answer for TemplateCreated {
 }
 
 /// The upload.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Upload {
@@ -298,11 +299,11 @@ pub struct Upload {
     /// When it expires unless bytes arrive.
     pub expires: Timestamp,
     /// The text by which the client recognizes its file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
 }
 
 /// The item that an upload would become, with its document.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UploadDescription {
@@ -316,14 +317,12 @@ pub struct UploadDescription {
     /// Problems of the file and its metadata.
     pub warnings: Vec<String>,
     /// The id that the item would get; absent if its content decides.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     #[schemars(with = "Option<String>")]
     pub id: Option<ItemId>,
     /// The width of a photograph in pixels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub width: Option<u32>,
     /// The height of a photograph in pixels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub height: Option<u32>,
 }
 
@@ -332,12 +331,12 @@ fn document(_: &mut SchemaGenerator) -> schemars::Schema {
 }
 
 /// How the upload is published.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(example = json!({ "document": { "headline": "A headline", "byline": "Name/Agency" } }))]
 pub struct UploadPublish {
     /// The item's id; by default from the name or the content of the file.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = ItemId::CHARS_MAX), regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"))]
     pub id: Option<String>,
     /// What happens if the item exists: the upload is refused, replaces the item, or becomes an item with an id from
@@ -364,6 +363,7 @@ pub enum ExistingPolicy {
 }
 
 /// The template to store.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(example = json!({
     "name": "Football",
@@ -378,7 +378,7 @@ pub struct MetadataTemplateSent {
     pub name: String,
     /// True if all providers use it. Without it a new template belongs to the organization, and a stored one keeps its
     /// owner.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     #[schemars(with = "bool")]
     pub shared: Option<bool>,
     pub fields: MetadataFields,
@@ -422,6 +422,7 @@ fn template_faults(body: &Value) -> Vec<Fault> {
 }
 
 /// The template.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MetadataTemplate {
     pub id: i64,
@@ -431,7 +432,6 @@ pub struct MetadataTemplate {
     pub fields: MetadataFields,
     pub changed: Timestamp,
     /// The name of the user who changed it last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
 }
 

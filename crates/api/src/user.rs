@@ -187,13 +187,13 @@ pub struct DeprecatedAgreementProduct {
 pub struct Profile(pub Map<String, Value>);
 
 /// A mobile device of the caller.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Device {
     pub token: String,
     #[serde(rename = "type", with = "property::word")]
     #[schemars(schema_with = "property::words::<DeviceKind>")]
     pub kind: DeviceKind,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub model: String,
     /// When it was last registered.
@@ -201,13 +201,13 @@ pub struct Device {
 }
 
 /// An API key, without its secret value.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Key {
     pub id: i64,
     pub name: String,
     pub created: Timestamp,
     /// When it was last used, to within a few minutes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<Timestamp>,
 }
 
@@ -232,15 +232,14 @@ pub struct MadeKey {
 }
 
 /// A browser session of the caller.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Session {
     /// A public identifier of the session.
     pub id: String,
     /// The browser and operating system.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub browser: Option<String>,
     /// The IP address of the login.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
     pub created: Timestamp,
     /// When it was last used, to within a few minutes.
@@ -249,6 +248,7 @@ pub struct Session {
 }
 
 /// An application that may act for the caller.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Application {
@@ -258,6 +258,5 @@ pub struct Application {
     /// When the caller allowed access, or when the first token was issued.
     pub since: Timestamp,
     /// When it was last used, to within a few minutes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<Timestamp>,
 }

@@ -141,15 +141,12 @@ pub enum PictureAccess {
 }
 
 /// The address of each format. A Hires has only `jpg`.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PictureLinks {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jpg: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webp: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub avif: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto: Option<String>,
 }
 
