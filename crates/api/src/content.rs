@@ -353,19 +353,19 @@ pub struct StreamResult {
 }
 
 /// Reads and writes a media type of a path, of which [`ANY_MEDIA_TYPE`] is `None`.
-mod any_media_type {
+pub(crate) mod any_media_type {
     use serde::{Deserialize, Deserializer, Serializer};
 
     use super::{ANY_MEDIA_TYPE, MediaType};
 
-    pub(super) fn serialize<S: Serializer>(
+    pub(crate) fn serialize<S: Serializer>(
         media_type: &Option<MediaType>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(media_type.map_or(ANY_MEDIA_TYPE, MediaType::as_str))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<MediaType>, D::Error> {
         let word = String::deserialize(deserializer)?;
@@ -381,8 +381,8 @@ fn searched_media_types(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "enum": words })
 }
 
-/// The media types of streams: the media types of searches except `stockfoto`.
-fn streamed_media_types(generator: &mut SchemaGenerator) -> Schema {
+/// The media types of streams and notifications: the media types of searches except `stockfoto`.
+pub(crate) fn streamed_media_types(generator: &mut SchemaGenerator) -> Schema {
     let mut schema = searched_media_types(generator);
     if let Some(Value::Array(words)) = schema.get_mut("enum") {
         words.retain(|word| word != MediaType::Stockfoto.as_str());

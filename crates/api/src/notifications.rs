@@ -1,19 +1,17 @@
 //! Notifications: saved searches whose new matches are queued, e-mailed or pushed.
 
-use std::borrow::Cow;
-
+use model::MediaType;
 use model::account::NotificationKind;
 use model::item::DocumentLayout;
-use model::{MediaType, UnknownMediaType};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use strum::IntoEnumIterator;
 use uuid::Uuid;
 
 use crate::access::KnownCaller;
 use crate::answer::{Answer, Done, Json};
 use crate::body::NoBody;
+use crate::content::{RecentSpan, any_media_type, streamed_media_types};
 use crate::endpoint;
 use crate::endpoint::Section;
 use crate::property;
@@ -30,11 +28,6 @@ pub const STREAM_SIZE_DEFAULT: usize = 20;
 pub const STREAM_POLL_S: u32 = 60;
 /// The time zone of a schedule without one (contract notifications-18).
 pub const SCHEDULE_ZONE_DEFAULT: &str = "Europe/Stockholm";
-/// The periods until now that `tr` names: hour, day, week, month and year.
-pub const RECENT_PERIODS: [&str; 5] = ["h", "d", "w", "m", "y"];
-
-/// The word for every media type.
-const ANY_MEDIA_TYPE: &str = "_all";
 
 const SECTION: Section = Section {
     name: "Notifications",
@@ -104,7 +97,7 @@ endpoint! {
         pub timezone: String,
         /// Only items from the past hour, day, week, month or year.
         #[serde(default)]
-        #[schemars(schema_with = "recent_periods")]
+        #[schemars(schema_with = "property::optional_words::<RecentSpan>")]
         pub tr: Option<String>,
     }
 }
@@ -173,7 +166,7 @@ endpoint! {
         pub query: NotificationQuery,
         /// Only items from the past hour, day, week, month or year.
         #[serde(default)]
-        #[schemars(schema_with = "recent_periods")]
+        #[schemars(schema_with = "property::optional_words::<RecentSpan>")]
         pub tr: Option<String>,
     }
 
@@ -243,50 +236,15 @@ pub struct NotificationQuery {
     pub agr: Vec<i64>,
 }
 
-fn recent_periods(_: &mut SchemaGenerator) -> Schema {
-    let words = RECENT_PERIODS.map(Some).into_iter().chain([None]);
-    json_schema!({ "type": ["string", "null"], "enum": words.collect::<Vec<_>>() })
-}
-
-/// The media type of a notification; `None` for items of every media type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "&'static str")]
-pub struct NotificationMediaType(pub Option<MediaType>);
-
-impl From<NotificationMediaType> for &'static str {
-    fn from(media_type: NotificationMediaType) -> Self {
-        media_type.0.map_or(ANY_MEDIA_TYPE, MediaType::as_str)
-    }
-}
-
-impl TryFrom<String> for NotificationMediaType {
-    type Error = UnknownMediaType;
-
-    fn try_from(text: String) -> Result<Self, UnknownMediaType> {
-        if text == ANY_MEDIA_TYPE { Ok(Self(None)) } else { text.parse().map(Some).map(Self) }
-    }
-}
-
-impl JsonSchema for NotificationMediaType {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "NotificationMediaType".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        // No notification finds stock photos.
-        let types = MediaType::iter().filter(|kind| *kind != MediaType::Stockfoto);
-        let words = [ANY_MEDIA_TYPE].into_iter().chain(types.map(MediaType::as_str));
-        json_schema!({
-            "type": "string",
-            "enum": words.collect::<Vec<_>>(),
-            "description": "The media type; `_all` searches all of them.",
-        })
-    }
-}
+// `None` stands for every media type.
+/// The media type; `_all` searches all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct NotificationMediaType(
+    #[serde(with = "any_media_type")]
+    #[schemars(schema_with = "streamed_media_types")]
+    pub Option<MediaType>,
+);
 
 /// The notification.
 #[serde_with::skip_serializing_none]
@@ -309,7 +267,7 @@ pub struct Notification {
     pub agr: Vec<i64>,
     /// Only items from this period.
     #[serde(default)]
-    #[schemars(schema_with = "recent_periods")]
+    #[schemars(schema_with = "property::optional_words::<RecentSpan>")]
     pub tr: Option<String>,
     /// The cron expression as it was given.
     pub schedule: Option<String>,

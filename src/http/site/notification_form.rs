@@ -9,6 +9,7 @@ use super::api_client::{ApiCall, ApiRefusal, encode_segment};
 use super::item_summary::ItemSummary;
 use super::{FormFields, SiteRequest};
 use crate::runtime::error::{Error, Result};
+use api::content::ANY_MEDIA_TYPE;
 use api::notifications::{
     CreateEmailNotification, CreateMobileNotification, CreateNotificationStream,
     CreateScheduledEmailNotification, Notification, NotificationMediaType, NotificationQuery,
@@ -110,7 +111,7 @@ impl NotificationForm {
         Self {
             title: saved.title.clone(),
             kind: saved.kind.as_str().to_owned(),
-            media_type: <&str>::from(saved.media_type).to_owned(),
+            media_type: saved.media_type.0.map_or(ANY_MEDIA_TYPE, MediaType::as_str).to_owned(),
             q: saved.q.clone().unwrap_or_default(),
             p: saved.p.join(", "),
             agr: saved.agr.iter().map(i64::to_string).collect(),
@@ -201,12 +202,15 @@ impl NotificationForm {
     }
 
     fn media_type(&self) -> Result<NotificationMediaType, ApiRefusal> {
-        let media_type = NotificationMediaType::try_from(self.media_type.clone());
-        media_type.map_err(|_| {
+        if self.media_type == ANY_MEDIA_TYPE {
+            return Ok(NotificationMediaType(None));
+        }
+        let Ok(media_type) = self.media_type.parse::<MediaType>() else {
             let words = MediaType::VARIANTS.join(", ");
             let message = format!("is `{}`, expected one of {words}", self.media_type);
-            ApiRefusal::invalid("enum", "mediaType", &message)
-        })
+            return Err(ApiRefusal::invalid("enum", "mediaType", &message));
+        };
+        Ok(NotificationMediaType(Some(media_type)))
     }
 
     fn query(&self) -> Result<NotificationQuery, ApiRefusal> {

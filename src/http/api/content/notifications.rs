@@ -238,17 +238,3 @@ fn saved_query(query: NotificationQuery, tr: Option<String>) -> SavedQuery {
     let NotificationQuery { q, p, agr } = query;
     SavedQuery { q, p, agr: agr.into_iter().map(AgreementId).collect(), tr }
 }
-
-#[cfg(test)]
-mod tests {
-    use strum::VariantNames;
-
-    use api::notifications::RECENT_PERIODS;
-
-    use crate::archive::content::RecentSpan;
-
-    #[test]
-    fn the_periods_of_notifications_are_those_of_searches() {
-        assert_eq!(RECENT_PERIODS, RecentSpan::VARIANTS);
-    }
-}
