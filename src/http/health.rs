@@ -44,7 +44,7 @@ impl IntoApiResponse for HealthCheck {
 }
 
 /// Responds whenever the process can respond.
-async fn live(_: AppState, _: ApiRequest<CheckLiveness>) -> Result<HealthCheck> {
+async fn live(_: ApiRequest<CheckLiveness>) -> Result<HealthCheck> {
     // Reads no state: a supervisor restarts a process that fails here, and a restart repairs no
     // database.
     Ok(HealthCheck(Health::new(HealthStatus::Live)))
@@ -53,8 +53,8 @@ async fn live(_: AppState, _: ApiRequest<CheckLiveness>) -> Result<HealthCheck> 
 /// Is ready unless the service is shutting down, independent of the state of its database.
 ///
 /// For a load balancer without a ready node: cached renditions are served without a database.
-async fn serving(app: AppState, _: ApiRequest<CheckServing>) -> Result<HealthCheck> {
-    if app.shared.process.is_draining() {
+async fn serving(request: ApiRequest<CheckServing>) -> Result<HealthCheck> {
+    if request.app.shared.process.is_draining() {
         return unready(HealthStatus::NotServing, "draining");
     }
     Ok(HealthCheck(Health::new(HealthStatus::Serving)))
@@ -64,13 +64,13 @@ async fn serving(app: AppState, _: ApiRequest<CheckServing>) -> Result<HealthChe
 ///
 /// A ready node also reports faults that all nodes share, and a long absence of workers. Neither is a reason to
 /// take this node out of rotation.
-async fn ready(app: AppState, _: ApiRequest<CheckReadiness>) -> Result<HealthCheck> {
-    let verdict = app.shared.process.readiness.verdict();
+async fn ready(request: ApiRequest<CheckReadiness>) -> Result<HealthCheck> {
+    let verdict = request.app.shared.process.readiness.verdict();
     // Draining comes first: a healthy node that stops must leave the rotation, too.
-    let health = if app.shared.process.is_draining() {
+    let health = if request.app.shared.process.is_draining() {
         Health::unready(HealthStatus::NotReady, "draining")
     } else if verdict.is_ready {
-        Health { detail: ready_detail(&app, &verdict), ..Health::new(HealthStatus::Ready) }
+        Health { detail: ready_detail(&request.app, &verdict), ..Health::new(HealthStatus::Ready) }
     } else {
         Health::unready(HealthStatus::NotReady, verdict.reason())
     };
@@ -82,13 +82,13 @@ async fn ready(app: AppState, _: ApiRequest<CheckReadiness>) -> Result<HealthChe
 ///
 /// For a load balancer that routes searches elsewhere in the meantime, and for scripts that wait until
 /// uploaded items can be found: `rowsBehind` counts the rows of the item log that are not indexed yet.
-async fn search(app: AppState, _: ApiRequest<CheckSearch>) -> Result<HealthCheck> {
-    let search = app.shared.archive.content.engine();
-    if app.shared.process.is_draining() {
+async fn search(request: ApiRequest<CheckSearch>) -> Result<HealthCheck> {
+    let search = request.app.shared.archive.content.engine();
+    if request.app.shared.process.is_draining() {
         return unready(HealthStatus::Draining, "the service is stopping");
     }
     // Hits are read from the database, so an index without it cannot answer.
-    if lacks_database(&app) {
+    if lacks_database(&request.app) {
         return unready(HealthStatus::Database, "the database cannot be used");
     }
     match search.status() {
@@ -135,11 +135,11 @@ fn ready_detail(app: &AppState, verdict: &ReadinessVerdict) -> Option<String> {
 }
 
 /// Responds with counters, gauges and histograms in Prometheus' text format.
-async fn metrics(app: AppState, _: ApiRequest<LoadMetrics>) -> Result<Response> {
+async fn metrics(request: ApiRequest<LoadMetrics>) -> Result<Response> {
     // Set here because the follower itself may be blocked in a database query.
-    let behind = app.shared.process.node.log_lag().as_secs_f64();
+    let behind = request.app.shared.process.node.log_lag().as_secs_f64();
     metrics::gauge!(telemetry::FOLLOW_BEHIND_SECONDS).set(behind);
-    let text = app.shared.process.metrics.render();
+    let text = request.app.shared.process.metrics.render();
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     let mut response = respond::typed(StatusCode::OK, kind, Body::from(text));
     // A cached response would report a state that has passed.

@@ -46,11 +46,11 @@ impl BoundEndpoints {
         E: Endpoint + Send + 'static,
         E::Caller: Authenticate,
         E::Answer: IntoApiResponse + Send,
-        H: Fn(AppState, ApiRequest<E>) -> F + Clone + Send + Sync + 'static,
+        H: Fn(ApiRequest<E>) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Result<E::Answer>> + Send,
     {
-        self.bind_response::<E, _, _>(move |app, request| {
-            let answer = handler(app, request);
+        self.bind_response::<E, _, _>(move |request| {
+            let answer = handler(request);
             async move { answer.await?.into_api_response() }
         })
     }
@@ -60,7 +60,7 @@ impl BoundEndpoints {
     where
         E: Endpoint + Send + 'static,
         E::Caller: Authenticate,
-        H: Fn(AppState, ApiRequest<E>) -> F + Clone + Send + Sync + 'static,
+        H: Fn(ApiRequest<E>) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Result<Response>> + Send,
     {
         let reader = Arc::new(EndpointReader::<E>::new());
@@ -110,14 +110,14 @@ async fn serve<E, H, F>(
 where
     E: Endpoint + 'static,
     E::Caller: Authenticate,
-    H: Fn(AppState, ApiRequest<E>) -> F,
+    H: Fn(ApiRequest<E>) -> F,
     F: Future<Output = Result<Response>>,
 {
     let (parts, body) = request.into_parts();
     let has_bearer = credentials::has_bearer_token(&parts.headers);
     let path = segments(E::PATH, path);
     let outcome = match E::Caller::authenticate(&app, &parts.headers, &parts.uri).await {
-        Ok(caller) => handler(app, ApiRequest { caller, parts, path, body, reader }).await,
+        Ok(caller) => handler(ApiRequest { app, caller, parts, path, body, reader }).await,
         Err(refused) => Err(refused),
     };
     outcome.unwrap_or_else(|error| response::refuse(&error, has_bearer))
@@ -162,12 +162,13 @@ impl<E: Endpoint> EndpointReader<E> {
     }
 }
 
-/// A request for the endpoint `E` by an authenticated caller. Its parameters and body are not read yet, so that a handler
-/// can refuse a caller without rights first.
+/// A request for the endpoint `E` by an authenticated caller, with the state of the server. Its parameters and body are not
+/// read yet, so that a handler can refuse a caller without rights first.
 pub(crate) struct ApiRequest<E: Endpoint>
 where
     E::Caller: Authenticate,
 {
+    pub(crate) app: AppState,
     pub(crate) caller: <E::Caller as Authenticate>::Authenticated,
     /// Everything of the request but its body.
     pub(crate) parts: Parts,
@@ -176,8 +177,13 @@ where
     reader: Arc<EndpointReader<E>>,
 }
 
-/// The parameters and the body of a request.
-pub(crate) struct ReadRequest<E: Endpoint> {
+/// A request whose parameters and body are read.
+pub(crate) struct ReadRequest<E: Endpoint>
+where
+    E::Caller: Authenticate,
+{
+    pub(crate) app: AppState,
+    pub(crate) caller: <E::Caller as Authenticate>::Authenticated,
     pub(crate) parameters: E,
     pub(crate) body: <E::Body as RequestBody>::Content,
 }
@@ -221,7 +227,9 @@ where
         let bytes = request::bytes(self.body, E::Body::BYTES_MAX).await?;
         let body = E::Body::read(&self.reader.body, &bytes);
         match (parameters, body) {
-            (Ok(parameters), Ok(body)) => Ok(ReadRequest { parameters, body }),
+            (Ok(parameters), Ok(body)) => {
+                Ok(ReadRequest { app: self.app, caller: self.caller, parameters, body })
+            }
             (parameters, body) => {
                 let faults = [parameters.err(), body.err()].into_iter().flatten().flatten();
                 Err(invalid(&faults.collect::<Vec<_>>()))

@@ -5,7 +5,6 @@ use api::deliveries::{
 };
 use api::{Done, Json};
 
-use crate::http::AppState;
 use crate::http::api::binding::{ApiRequest, BoundEndpoints, ReadRequest};
 use crate::runtime::clock;
 use crate::runtime::error::Result;
@@ -19,34 +18,24 @@ pub(crate) fn endpoints() -> BoundEndpoints {
         .bind::<TestChannel, _, _>(test_channel)
 }
 
-async fn list_channels(
-    app: AppState,
-    request: ApiRequest<ListChannels>,
-) -> Result<Json<Vec<Channel>>> {
-    Ok(Json(app.shared.distribution.deliveries.list_channels(&request.caller).await?))
+async fn list_channels(request: ApiRequest<ListChannels>) -> Result<Json<Vec<Channel>>> {
+    Ok(Json(request.app.shared.distribution.deliveries.list_channels(&request.caller).await?))
 }
 
-async fn update_channel(
-    app: AppState,
-    request: ApiRequest<UpdateChannel>,
-) -> Result<Json<Channel>> {
-    let caller = request.caller.clone();
-    let ReadRequest { parameters, body } = request.read().await?;
+async fn update_channel(request: ApiRequest<UpdateChannel>) -> Result<Json<Channel>> {
+    let ReadRequest { app, caller, parameters, body } = request.read().await?;
     let deliveries = &app.shared.distribution.deliveries;
     Ok(Json(deliveries.put_channel(&caller, &parameters.name, body, clock::now()).await?))
 }
 
-async fn remove_channel(app: AppState, request: ApiRequest<RemoveChannel>) -> Result<Done> {
+async fn remove_channel(request: ApiRequest<RemoveChannel>) -> Result<Done> {
     let name = request.parameters()?.name;
-    app.shared.distribution.deliveries.remove_channel(&request.caller, &name).await?;
+    request.app.shared.distribution.deliveries.remove_channel(&request.caller, &name).await?;
     Ok(Done)
 }
 
-async fn test_channel(
-    app: AppState,
-    request: ApiRequest<TestChannel>,
-) -> Result<Json<ChannelTest>> {
+async fn test_channel(request: ApiRequest<TestChannel>) -> Result<Json<ChannelTest>> {
     let name = request.parameters()?.name;
-    let deliveries = &app.shared.distribution.deliveries;
+    let deliveries = &request.app.shared.distribution.deliveries;
     Ok(Json(deliveries.test_channel(&request.caller, &name, clock::now()).await?))
 }

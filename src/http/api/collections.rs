@@ -16,7 +16,6 @@ use uuid::Uuid;
 use crate::archive::collections::{item_keys, view};
 use crate::archive::content::CallerVisibility;
 use crate::archive::content::DocumentForm;
-use crate::http::AppState;
 use crate::http::api::binding::{ApiRequest, BoundEndpoints, IntoApiResponse, ReadRequest};
 use crate::http::api::response::json_text;
 use crate::http::cache_policy::CachePolicy;
@@ -47,43 +46,41 @@ pub(crate) fn endpoints() -> BoundEndpoints {
 ///
 /// `layout=bare` is for clients that need only the names (contract collections-4). The items, which may be very
 /// many, are then not read.
-async fn list(
-    app: AppState,
-    request: ApiRequest<ListCollections>,
-) -> Result<Json<Vec<ListedCollection>>> {
-    let collections = &app.shared.archive.collections;
+async fn list(request: ApiRequest<ListCollections>) -> Result<Json<Vec<ListedCollection>>> {
+    let collections = &request.app.shared.archive.collections;
     let caller = &request.caller;
     if request.parameters()?.layout == DocumentLayout::Bare {
         let found = collections.list_heads(caller).await?;
         let heads = found.into_iter().map(view::head);
         return Ok(Json(heads.map(ListedCollection::Bare).collect()));
     }
-    let links = app.shared.media.links();
+    let links = request.app.shared.media.links();
     let found = collections.list(caller).await?.into_iter();
     let found = found.map(|collection| view::collection(collection, caller, links));
     Ok(Json(found.map(ListedCollection::Full).collect()))
 }
 
-async fn create(app: AppState, request: ApiRequest<CreateCollection>) -> Result<Json<Collection>> {
-    let caller = request.caller.clone();
-    let ReadRequest { body, .. } = request.read().await?;
+async fn create(request: ApiRequest<CreateCollection>) -> Result<Json<Collection>> {
+    let ReadRequest { app, caller, body, .. } = request.read().await?;
     let created = app.shared.archive.collections.create(&caller, body, clock::now()).await?;
     Ok(Json(view::collection(created, &caller, app.shared.media.links())))
 }
 
-async fn load(app: AppState, request: ApiRequest<LoadCollection>) -> Result<Response> {
+async fn load(request: ApiRequest<LoadCollection>) -> Result<Response> {
     let now = clock::now();
     let caller = &request.caller;
     let Some(id) = parse_id(&request.parameters()?.id) else { return Ok(missing()) };
-    let found = app.shared.archive.collections.load(caller, id, now).await?;
+    let found = request.app.shared.archive.collections.load(caller, id, now).await?;
     let Some(found) = found else { return Ok(missing()) };
     let keys = found.content.clone();
-    let collection = view::collection(found, caller, app.shared.media.links());
+    let collection = view::collection(found, caller, request.app.shared.media.links());
     let mut text = serde_json::to_vec(&collection).map_err(Error::internal)?;
-    let form =
-        DocumentForm { layout: DocumentLayout::Full, links: app.shared.media.links().clone() };
+    let form = DocumentForm {
+        layout: DocumentLayout::Full,
+        links: request.app.shared.media.links().clone(),
+    };
     let visibility = CallerVisibility::new(caller, now);
-    let items = app.shared.archive.content.visible_list(keys, form, visibility).await?;
+    let items = request.app.shared.archive.content.visible_list(keys, form, visibility).await?;
     // Appends `items` to the serialized object: the documents are text already, so they need not be parsed and
     // serialized again.
     text.pop();
@@ -93,25 +90,23 @@ async fn load(app: AppState, request: ApiRequest<LoadCollection>) -> Result<Resp
     Ok(json_text(text.into()))
 }
 
-async fn update(app: AppState, request: ApiRequest<UpdateCollection>) -> Result<Response> {
-    let caller = request.caller.clone();
-    let ReadRequest { parameters, body } = request.read().await?;
+async fn update(request: ApiRequest<UpdateCollection>) -> Result<Response> {
+    let ReadRequest { app, caller, parameters, body } = request.read().await?;
     let Some(id) = parse_id(&parameters.id) else { return Ok(missing()) };
     let changed = app.shared.archive.collections.update(&caller, id, body, clock::now()).await?;
     let links = app.shared.media.links();
     found_or_missing(changed.map(|collection| Json(view::collection(collection, &caller, links))))
 }
 
-async fn remove(app: AppState, request: ApiRequest<DeleteCollection>) -> Result<Response> {
+async fn remove(request: ApiRequest<DeleteCollection>) -> Result<Response> {
     let Some(id) = parse_id(&request.parameters()?.id) else { return Ok(missing()) };
-    let removed = app.shared.archive.collections.delete(&request.caller, id).await?;
+    let removed = request.app.shared.archive.collections.delete(&request.caller, id).await?;
     found_or_missing(removed.map(|()| Done))
 }
 
-async fn add_items(app: AppState, request: ApiRequest<AddCollectionItems>) -> Result<Response> {
+async fn add_items(request: ApiRequest<AddCollectionItems>) -> Result<Response> {
     let now = clock::now();
-    let caller = request.caller.clone();
-    let ReadRequest { parameters, body } = request.read().await?;
+    let ReadRequest { app, caller, parameters, body } = request.read().await?;
     let Some(id) = parse_id(&parameters.id) else { return Ok(missing()) };
     let visibility = CallerVisibility::new(&caller, now);
     let visible = app.shared.archive.content.visible_items(keys_of(&body), visibility).await?;
@@ -119,12 +114,8 @@ async fn add_items(app: AppState, request: ApiRequest<AddCollectionItems>) -> Re
     found_or_missing(added.map(|()| Done))
 }
 
-async fn remove_items(
-    app: AppState,
-    request: ApiRequest<RemoveCollectionItems>,
-) -> Result<Response> {
-    let caller = request.caller.clone();
-    let ReadRequest { parameters, body } = request.read().await?;
+async fn remove_items(request: ApiRequest<RemoveCollectionItems>) -> Result<Response> {
+    let ReadRequest { app, caller, parameters, body } = request.read().await?;
     let Some(id) = parse_id(&parameters.id) else { return Ok(missing()) };
     let keys = keys_of(&body);
     let removed = app.shared.archive.collections.remove(&caller, id, keys, clock::now()).await?;
@@ -133,10 +124,10 @@ async fn remove_items(
 
 /// Responds with a ZIP archive of the files in the collection that the caller may download, and records their
 /// purchases; an extension of the contract.
-async fn zip(app: AppState, request: ApiRequest<LoadCollectionZip>) -> Result<Response> {
+async fn zip(request: ApiRequest<LoadCollectionZip>) -> Result<Response> {
     let LoadCollectionZip { id, agr, numbered } = request.parameters()?;
     let Some(id) = parse_id(&id) else { return Ok(missing()) };
-    let found = app.shared.archive.collections.peek(&request.caller, id).await?;
+    let found = request.app.shared.archive.collections.peek(&request.caller, id).await?;
     let Some(found) = found else { return Ok(missing()) };
     let files = if numbered { BundleNaming::ByPosition } else { BundleNaming::ById };
     let archive = ArchiveRequest {
@@ -147,7 +138,7 @@ async fn zip(app: AppState, request: ApiRequest<LoadCollectionZip>) -> Result<Re
         headers: &request.parts.headers,
         confirmed: None,
     };
-    archives::archive_response(&app, archive).await
+    archives::archive_response(&request.app, archive).await
 }
 
 /// Parses the id of a collection. Collections have UUIDs, so any other text names no collection.

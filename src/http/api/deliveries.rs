@@ -9,8 +9,7 @@ use api::deliveries::{Deliveries, Delivery, ListDeliveries, LoadDelivery, Repeat
 use axum::response::Response;
 
 use crate::distribution::delivery::view;
-use crate::http::AppState;
-use crate::http::api::binding::{ApiRequest, BoundEndpoints};
+use crate::http::api::binding::{ApiRequest, BoundEndpoints, ReadRequest};
 use crate::http::media::deliveries::queued_response;
 use crate::runtime::clock;
 use crate::runtime::error::Result;
@@ -23,33 +22,26 @@ pub(crate) fn endpoints() -> BoundEndpoints {
         .bind_response::<RepeatDelivery, _, _>(repeat_delivery)
 }
 
-async fn list_deliveries(
-    app: AppState,
-    request: ApiRequest<ListDeliveries>,
-) -> Result<Json<Deliveries>> {
+async fn list_deliveries(request: ApiRequest<ListDeliveries>) -> Result<Json<Deliveries>> {
     let ListDeliveries { size, start, state } = request.parameters()?;
     let start = usize::try_from(start).unwrap_or(usize::MAX);
-    let deliveries = &app.shared.distribution.deliveries;
+    let deliveries = &request.app.shared.distribution.deliveries;
     let found = deliveries.list(&request.caller, state, start, size).await?;
-    let links = app.shared.media.links();
+    let links = request.app.shared.media.links();
     let deliveries = found.iter().map(|delivery| view::delivery(delivery, links)).collect();
     Ok(Json(Deliveries { deliveries }))
 }
 
-async fn load_delivery(
-    app: AppState,
-    request: ApiRequest<LoadDelivery>,
-) -> Result<Json<Delivery>> {
+async fn load_delivery(request: ApiRequest<LoadDelivery>) -> Result<Json<Delivery>> {
     let id = request.parameters()?.id;
-    let found = app.shared.distribution.deliveries.find(&request.caller, id).await?;
-    Ok(Json(view::delivery(&found, app.shared.media.links())))
+    let found = request.app.shared.distribution.deliveries.find(&request.caller, id).await?;
+    Ok(Json(view::delivery(&found, request.app.shared.media.links())))
 }
 
-async fn repeat_delivery(app: AppState, request: ApiRequest<RepeatDelivery>) -> Result<Response> {
-    let caller = request.caller.clone();
+async fn repeat_delivery(request: ApiRequest<RepeatDelivery>) -> Result<Response> {
     // The body has nothing but the confirmation.
-    let id = request.read().await?.parameters.id;
+    let ReadRequest { app, caller, parameters, .. } = request.read().await?;
     let deliveries = &app.shared.distribution.deliveries;
-    let (found, queued) = deliveries.repeat(&caller, id, clock::now()).await?;
+    let (found, queued) = deliveries.repeat(&caller, parameters.id, clock::now()).await?;
     queued_response(&app, &found, queued)
 }

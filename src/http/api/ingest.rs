@@ -45,9 +45,9 @@ pub(crate) fn endpoints() -> BoundEndpoints {
         .bind_response::<WithdrawItem, _, _>(withdraw)
 }
 
-async fn put_item(app: AppState, request: ApiRequest<PutItem>) -> Result<Response> {
+async fn put_item(request: ApiRequest<PutItem>) -> Result<Response> {
     let item = request.parameters().map(|parameters| parameters.item);
-    let ApiRequest { parts, body, .. } = request;
+    let ApiRequest { app, parts, body, .. } = request;
     // Checked before the body is read: a caller without the right must not fill the disk.
     let caller = credentials::require_principal(&app, &parts.headers, &parts.uri).await;
     let authorized =
@@ -102,14 +102,14 @@ pub(super) async fn published(app: &AppState, item: &IngestedItem) -> Result<Res
     Ok(response)
 }
 
-async fn withdraw(app: AppState, request: ApiRequest<WithdrawItem>) -> Result<Response> {
+async fn withdraw(request: ApiRequest<WithdrawItem>) -> Result<Response> {
     let item = request.parameters().map(|parameters| parameters.item);
     let action = AuditAction::ItemWithdrawn;
-    let (key, _permit) = authorize_provider(&app, &request.caller, action, item)?;
-    if !app.shared.archive.uploads.withdraw(key.clone(), clock::now()).await? {
+    let (key, _permit) = authorize_provider(&request.app, &request.caller, action, item)?;
+    if !request.app.shared.archive.uploads.withdraw(key.clone(), clock::now()).await? {
         return Err(no_item(&key));
     }
-    app.shared.media.item_changed(&[key]);
+    request.app.shared.media.item_changed(&[key]);
     Ok(plain_text("withdrawn"))
 }
 

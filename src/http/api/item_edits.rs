@@ -14,7 +14,7 @@ use super::response::json_text;
 use crate::access::auth::Principal;
 use crate::archive::ingest::{EditOutcome, EditableItem, ExpectedVersion, ItemChange, SavedItem};
 use crate::http::AppState;
-use crate::http::api::binding::{ApiRequest, BoundEndpoints};
+use crate::http::api::binding::{ApiRequest, BoundEndpoints, ReadRequest};
 use crate::http::protocol::conditional;
 use crate::http::protocol::conditional::ETag;
 use crate::runtime::clock;
@@ -32,15 +32,15 @@ pub(crate) fn endpoints() -> BoundEndpoints {
 }
 
 /// Loads the stored document, in any status.
-async fn load(app: AppState, request: ApiRequest<LoadStoredItem>) -> Result<Response> {
+async fn load(request: ApiRequest<LoadStoredItem>) -> Result<Response> {
     let item = request.parameters().map(|parameters| parameters.item);
     let key = readable_key(&request.caller, item)?;
-    let found = app.shared.archive.uploads.editable(key.clone()).await?;
+    let found = request.app.shared.archive.uploads.editable(key.clone()).await?;
     Ok(item_response(found.ok_or_else(|| no_item(&key))?))
 }
 
 /// Changes the version that `If-Match` names.
-async fn change(app: AppState, request: ApiRequest<ChangeItem>) -> Result<Response> {
+async fn change(request: ApiRequest<ChangeItem>) -> Result<Response> {
     let mut item = None;
     let template = request.checked_parameters(|read, _| {
         item = Some(read.item);
@@ -49,10 +49,10 @@ async fn change(app: AppState, request: ApiRequest<ChangeItem>) -> Result<Respon
     // A wrong template does not hide the item from the audit event of a refused caller.
     let item = item.map_or_else(|| request.parameters().map(|parameters| parameters.item), Ok);
     let action = AuditAction::ItemChanged;
-    let (key, _permit) = authorize_provider(&app, &request.caller, action, item)?;
+    let (key, _permit) = authorize_provider(&request.app, &request.caller, action, item)?;
     let expected = required_version(&request.parts.headers)?;
-    let template = template_edits(&app, &request.caller, template?).await?;
-    let patch = request.read().await?.body;
+    let template = template_edits(&request.app, &request.caller, template?).await?;
+    let ReadRequest { app, body: patch, .. } = request.read().await?;
     let change = ItemChange { expected, template, patch };
     let outcome = app.shared.archive.uploads.edit(key.clone(), change, clock::now()).await?;
     let outcome = outcome.map_err(|error| {
@@ -74,12 +74,11 @@ async fn change(app: AppState, request: ApiRequest<ChangeItem>) -> Result<Respon
 
 /// Lists the latest changes, newest first.
 async fn list_changes(
-    app: AppState,
     request: ApiRequest<ListItemChanges>,
 ) -> Result<Json<Vec<api::ingest::ItemEdit>>> {
     let item = request.parameters().map(|parameters| parameters.item);
     let key = readable_key(&request.caller, item)?;
-    let found = app.shared.archive.uploads.edits(key.clone()).await?;
+    let found = request.app.shared.archive.uploads.edits(key.clone()).await?;
     let edits = found.ok_or_else(|| no_item(&key))?;
     Ok(Json(edits.into_iter().map(edit_view).collect()))
 }

@@ -7,8 +7,7 @@ use api::ingest::{
 
 use super::ingest::{authorize_provider, no_item, readable_key, rights_error};
 use crate::archive::ingest::{RightsOutcome, rights_properties};
-use crate::http::AppState;
-use crate::http::api::binding::{ApiRequest, BoundEndpoints};
+use crate::http::api::binding::{ApiRequest, BoundEndpoints, ReadRequest};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use crate::storage::audit::AuditAction;
@@ -22,35 +21,28 @@ pub(crate) fn endpoints() -> BoundEndpoints {
         .bind::<ListItemRightsChanges, _, _>(list_changes)
 }
 
-async fn load_rights(
-    app: AppState,
-    request: ApiRequest<LoadItemRights>,
-) -> Result<Json<ItemRights>> {
+async fn load_rights(request: ApiRequest<LoadItemRights>) -> Result<Json<ItemRights>> {
     let item = request.parameters().map(|parameters| parameters.item);
     let key = readable_key(&request.caller, item)?;
-    let rights = app.shared.archive.uploads.rights(key.clone()).await?;
+    let rights = request.app.shared.archive.uploads.rights(key.clone()).await?;
     Ok(Json(ItemRights(rights_properties(&rights.ok_or_else(|| no_item(&key))?))))
 }
 
 async fn list_changes(
-    app: AppState,
     request: ApiRequest<ListItemRightsChanges>,
 ) -> Result<Json<Vec<ItemRightsChange>>> {
     let item = request.parameters().map(|parameters| parameters.item);
     let key = readable_key(&request.caller, item)?;
-    let changes = app.shared.archive.uploads.rights_changes(key.clone()).await?;
+    let changes = request.app.shared.archive.uploads.rights_changes(key.clone()).await?;
     Ok(Json(changes.ok_or_else(|| no_item(&key))?))
 }
 
-async fn set_rights(
-    app: AppState,
-    request: ApiRequest<SetItemRights>,
-) -> Result<Json<ItemRights>> {
+async fn set_rights(request: ApiRequest<SetItemRights>) -> Result<Json<ItemRights>> {
     let item = request.parameters().map(|parameters| parameters.item);
     let action = AuditAction::ItemRightsChanged;
-    let (key, _permit) = authorize_provider(&app, &request.caller, action, item)?;
-    let properties = request.read().await?.body.0;
-    let update = RightsUpdate::parse(&properties).map_err(|cause| refused(&cause))?;
+    let (key, _permit) = authorize_provider(&request.app, &request.caller, action, item)?;
+    let ReadRequest { app, body, .. } = request.read().await?;
+    let update = RightsUpdate::parse(&body.0).map_err(|cause| refused(&cause))?;
     let outcome = app.shared.archive.uploads.set_rights(key.clone(), update, clock::now()).await?;
     let set = match outcome {
         RightsOutcome::Set(set) => set,

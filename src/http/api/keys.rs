@@ -4,8 +4,7 @@ use api::user::{CreateKey, Key, ListKeys, MadeKey, RevokeKey};
 use api::{Done, Json};
 
 use crate::access::users::caller_view;
-use crate::http::AppState;
-use crate::http::api::binding::{ApiRequest, BoundEndpoints};
+use crate::http::api::binding::{ApiRequest, BoundEndpoints, ReadRequest};
 use crate::runtime::clock;
 use crate::runtime::error::Result;
 
@@ -17,19 +16,19 @@ pub(crate) fn endpoints() -> BoundEndpoints {
         .bind::<RevokeKey, _, _>(revoke_key)
 }
 
-async fn list_keys(app: AppState, request: ApiRequest<ListKeys>) -> Result<Json<Vec<Key>>> {
-    let keys = app.shared.access.users.keys(&request.caller).await?;
+async fn list_keys(request: ApiRequest<ListKeys>) -> Result<Json<Vec<Key>>> {
+    let keys = request.app.shared.access.users.keys(&request.caller).await?;
     Ok(Json(keys.into_iter().map(caller_view::key).collect()))
 }
 
-async fn create_key(app: AppState, request: ApiRequest<CreateKey>) -> Result<Json<MadeKey>> {
-    let caller = request.caller.clone();
-    let name = request.read().await?.body.name.trim().to_owned();
+async fn create_key(request: ApiRequest<CreateKey>) -> Result<Json<MadeKey>> {
+    let ReadRequest { app, caller, body, .. } = request.read().await?;
+    let name = body.name.trim().to_owned();
     Ok(Json(app.shared.access.users.create_key(&caller, name, clock::now()).await?))
 }
 
-async fn revoke_key(app: AppState, request: ApiRequest<RevokeKey>) -> Result<Done> {
+async fn revoke_key(request: ApiRequest<RevokeKey>) -> Result<Done> {
     let id = request.parameters()?.id;
-    app.shared.access.users.revoke_key(&request.caller, id, clock::now()).await?;
+    request.app.shared.access.users.revoke_key(&request.caller, id, clock::now()).await?;
     Ok(Done)
 }

@@ -6,7 +6,6 @@ use api::user::{
 use api::{Done, Json};
 
 use crate::access::users::caller_view;
-use crate::http::AppState;
 use crate::http::api::binding::{ApiRequest, BoundEndpoints};
 use crate::runtime::clock;
 use crate::runtime::error::Result;
@@ -20,33 +19,26 @@ pub(crate) fn endpoints() -> BoundEndpoints {
         .bind::<RevokeApplication, _, _>(revoke_application)
 }
 
-async fn list_sessions(
-    app: AppState,
-    request: ApiRequest<ListSessions>,
-) -> Result<Json<Vec<Session>>> {
-    let sessions = app.shared.access.users.sessions(&request.caller, clock::now()).await?;
+async fn list_sessions(request: ApiRequest<ListSessions>) -> Result<Json<Vec<Session>>> {
+    let sessions = request.app.shared.access.users.sessions(&request.caller, clock::now()).await?;
     Ok(Json(sessions.into_iter().map(caller_view::session).collect()))
 }
 
-async fn end_session(app: AppState, request: ApiRequest<EndSession>) -> Result<Done> {
+async fn end_session(request: ApiRequest<EndSession>) -> Result<Done> {
     let EndSession { id } = request.parameters()?;
-    app.shared.access.users.end_session(&request.caller, &id, clock::now()).await?;
+    request.app.shared.access.users.end_session(&request.caller, &id, clock::now()).await?;
     Ok(Done)
 }
 
 async fn list_applications(
-    app: AppState,
     request: ApiRequest<ListApplications>,
 ) -> Result<Json<Vec<Application>>> {
-    let applications = app.shared.access.users.applications(&request.caller).await?;
+    let applications = request.app.shared.access.users.applications(&request.caller).await?;
     Ok(Json(applications.into_iter().map(caller_view::application).collect()))
 }
 
-async fn revoke_application(
-    app: AppState,
-    request: ApiRequest<RevokeApplication>,
-) -> Result<Done> {
+async fn revoke_application(request: ApiRequest<RevokeApplication>) -> Result<Done> {
     let RevokeApplication { id } = request.parameters()?;
-    app.shared.access.users.revoke_application(&request.caller, &id, clock::now()).await?;
+    request.app.shared.access.users.revoke_application(&request.caller, &id, clock::now()).await?;
     Ok(Done)
 }

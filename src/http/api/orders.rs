@@ -4,7 +4,6 @@ use api::Json;
 use api::orders::{ListOrders, LoadOrder, Order, Orders, UpdateOrder};
 
 use crate::access::orders::view;
-use crate::http::AppState;
 use crate::http::api::binding::{ApiRequest, BoundEndpoints, ReadRequest};
 use crate::runtime::clock;
 use crate::runtime::error::Result;
@@ -19,27 +18,28 @@ pub(crate) fn endpoints() -> BoundEndpoints {
         .bind::<UpdateOrder, _, _>(update_order)
 }
 
-async fn list_orders(app: AppState, request: ApiRequest<ListOrders>) -> Result<Json<Orders>> {
+async fn list_orders(request: ApiRequest<ListOrders>) -> Result<Json<Orders>> {
     // Orders belong to persons; a service account has none (contract users-4).
     request.caller.require_person()?;
     let ListOrders { size, start, status } = request.parameters()?;
     let start = usize::try_from(start).unwrap_or(usize::MAX);
-    let orders = app.shared.access.orders.list(&request.caller, start, size, status).await?;
-    let links = app.shared.media.links();
+    let orders =
+        request.app.shared.access.orders.list(&request.caller, start, size, status).await?;
+    let links = request.app.shared.media.links();
     Ok(Json(Orders { orders: orders.iter().map(|order| view::order(order, links)).collect() }))
 }
 
 /// Loads one order, for callers whose list contains it.
 ///
 /// Contract purchases-13.
-async fn load_order(app: AppState, request: ApiRequest<LoadOrder>) -> Result<Json<Order>> {
+async fn load_order(request: ApiRequest<LoadOrder>) -> Result<Json<Order>> {
     request.caller.require_person()?;
     let id = OrderId(request.parameters()?.id);
-    let order = app.shared.access.orders.load(&request.caller, id).await?;
-    Ok(Json(view::order(&order, app.shared.media.links())))
+    let order = request.app.shared.access.orders.load(&request.caller, id).await?;
+    Ok(Json(view::order(&order, request.app.shared.media.links())))
 }
 
-async fn update_order(app: AppState, request: ApiRequest<UpdateOrder>) -> Result<Json<Order>> {
+async fn update_order(request: ApiRequest<UpdateOrder>) -> Result<Json<Order>> {
     let id = OrderId(request.parameters()?.id);
     // A caller that may not read an order may not commit its organization to a licence either.
     request.caller.require_person().inspect_err(|_| {
@@ -48,8 +48,7 @@ async fn update_order(app: AppState, request: ApiRequest<UpdateOrder>) -> Result
             event.with_outcome(AuditOutcome::Refused).with_detail("service_account_unsupported"),
         );
     })?;
-    let caller = request.caller.clone();
-    let ReadRequest { body, .. } = request.read().await?;
+    let ReadRequest { app, caller, body, .. } = request.read().await?;
     let order = app.shared.access.orders.report(&caller, id, body, clock::now()).await?;
     Ok(Json(view::order(&order, app.shared.media.links())))
 }

@@ -10,7 +10,6 @@ use api::organization::{
 use api::{Done, Json};
 
 use crate::access::users::{Users, organization_view, view};
-use crate::http::AppState;
 use crate::http::api::binding::{ApiRequest, BoundEndpoints, ReadRequest};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorDetail, Result};
@@ -33,25 +32,17 @@ pub(crate) fn endpoints() -> BoundEndpoints {
         .bind::<RevokeUserKeys, _, _>(revoke_keys)
 }
 
-async fn load_organization(
-    _: AppState,
-    request: ApiRequest<LoadOrganization>,
-) -> Result<Json<Organization>> {
+async fn load_organization(request: ApiRequest<LoadOrganization>) -> Result<Json<Organization>> {
     Ok(Json(organization_view::organization(Users::organization(&request.caller)?)))
 }
 
-async fn list_users(
-    app: AppState,
-    request: ApiRequest<ListOrganizationUsers>,
-) -> Result<Json<Vec<UserBase>>> {
-    let users = app.shared.access.users.administration(&request.caller)?.list().await?;
+async fn list_users(request: ApiRequest<ListOrganizationUsers>) -> Result<Json<Vec<UserBase>>> {
+    let users = request.app.shared.access.users.administration(&request.caller)?.list().await?;
     Ok(Json(users.iter().map(|user| view::user_base(user, &request.caller)).collect()))
 }
 
-async fn create_user(
-    app: AppState,
-    request: ApiRequest<CreateOrganizationUser>,
-) -> Result<Json<User>> {
+async fn create_user(request: ApiRequest<CreateOrganizationUser>) -> Result<Json<User>> {
+    let app = request.app.clone();
     let caller = request.caller.clone();
     // Checked before the body is read: a caller without the right gets a 403 for every body.
     let administration = app.shared.access.users.administration(&caller)?;
@@ -60,22 +51,17 @@ async fn create_user(
     Ok(Json(view::user(&account, &caller)))
 }
 
-async fn load_user(
-    app: AppState,
-    request: ApiRequest<LoadOrganizationUser>,
-) -> Result<Json<User>> {
-    let administration = app.shared.access.users.administration(&request.caller)?;
+async fn load_user(request: ApiRequest<LoadOrganizationUser>) -> Result<Json<User>> {
+    let administration = request.app.shared.access.users.administration(&request.caller)?;
     let account = administration.load(UserId(request.parameters()?.id)).await?;
     Ok(Json(view::user(&account, &request.caller)))
 }
 
-async fn update_user(
-    app: AppState,
-    request: ApiRequest<UpdateOrganizationUser>,
-) -> Result<Json<User>> {
+async fn update_user(request: ApiRequest<UpdateOrganizationUser>) -> Result<Json<User>> {
+    let app = request.app.clone();
     let caller = request.caller.clone();
     let administration = app.shared.access.users.administration(&caller)?;
-    let ReadRequest { parameters, body } = request.read().await.map_err(with_phone_code)?;
+    let ReadRequest { parameters, body, .. } = request.read().await.map_err(with_phone_code)?;
     let account = administration.update(UserId(parameters.id), body, clock::now()).await?;
     Ok(Json(view::user(&account, &caller)))
 }
@@ -96,60 +82,49 @@ fn is_wrong_phone_number(detail: &ErrorDetail) -> bool {
     detail.path == "phoneNumber.direct" && detail.error_code == "format.openapi.requestValidation"
 }
 
-async fn list_pending(
-    app: AppState,
-    request: ApiRequest<ListPendingUsers>,
-) -> Result<Json<Vec<PendingUser>>> {
-    let administration = app.shared.access.users.administration(&request.caller)?;
+async fn list_pending(request: ApiRequest<ListPendingUsers>) -> Result<Json<Vec<PendingUser>>> {
+    let administration = request.app.shared.access.users.administration(&request.caller)?;
     let users = administration.users_without_password(clock::now()).await?;
     let users = users.iter().map(|user| PendingUser { id: user.id.0, invited: user.invited });
     Ok(Json(users.collect()))
 }
 
-async fn load_access(
-    app: AppState,
-    request: ApiRequest<LoadUserAccess>,
-) -> Result<Json<UserAccess>> {
-    let administration = app.shared.access.users.administration(&request.caller)?;
+async fn load_access(request: ApiRequest<LoadUserAccess>) -> Result<Json<UserAccess>> {
+    let administration = request.app.shared.access.users.administration(&request.caller)?;
     let id = UserId(request.parameters()?.id);
     Ok(Json(administration.login_state(id, clock::now()).await?))
 }
 
-async fn change_access(app: AppState, request: ApiRequest<UpdateUserAccess>) -> Result<Done> {
+async fn change_access(request: ApiRequest<UpdateUserAccess>) -> Result<Done> {
+    let app = request.app.clone();
     let caller = request.caller.clone();
     let administration = app.shared.access.users.administration(&caller)?;
     // Parsed after the check of rights: a caller without them gets a 403 even if the request is invalid.
-    let ReadRequest { parameters, body } = request.read().await?;
+    let ReadRequest { parameters, body, .. } = request.read().await?;
     administration.set_active(UserId(parameters.id), body.active, clock::now()).await?;
     Ok(Done)
 }
 
-async fn send_password_link(
-    app: AppState,
-    request: ApiRequest<SendPasswordLink>,
-) -> Result<Json<PasswordLink>> {
-    let administration = app.shared.access.users.administration(&request.caller)?;
+async fn send_password_link(request: ApiRequest<SendPasswordLink>) -> Result<Json<PasswordLink>> {
+    let administration = request.app.shared.access.users.administration(&request.caller)?;
     let id = UserId(request.parameters()?.id);
     Ok(Json(administration.send_password_link(id, clock::now()).await?))
 }
 
-async fn revoke_password_links(
-    app: AppState,
-    request: ApiRequest<RevokePasswordLinks>,
-) -> Result<Done> {
-    let administration = app.shared.access.users.administration(&request.caller)?;
+async fn revoke_password_links(request: ApiRequest<RevokePasswordLinks>) -> Result<Done> {
+    let administration = request.app.shared.access.users.administration(&request.caller)?;
     administration.withdraw_password_link(UserId(request.parameters()?.id)).await?;
     Ok(Done)
 }
 
-async fn end_sessions(app: AppState, request: ApiRequest<EndUserSessions>) -> Result<Done> {
-    let administration = app.shared.access.users.administration(&request.caller)?;
+async fn end_sessions(request: ApiRequest<EndUserSessions>) -> Result<Done> {
+    let administration = request.app.shared.access.users.administration(&request.caller)?;
     administration.end_logins(UserId(request.parameters()?.id), clock::now()).await?;
     Ok(Done)
 }
 
-async fn revoke_keys(app: AppState, request: ApiRequest<RevokeUserKeys>) -> Result<Done> {
-    let administration = app.shared.access.users.administration(&request.caller)?;
+async fn revoke_keys(request: ApiRequest<RevokeUserKeys>) -> Result<Done> {
+    let administration = request.app.shared.access.users.administration(&request.caller)?;
     administration.revoke_keys(UserId(request.parameters()?.id), clock::now()).await?;
     Ok(Done)
 }

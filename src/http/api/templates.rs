@@ -15,7 +15,6 @@ use crate::access::auth::Principal;
 use crate::archive::ingest::{
     OwnerChange, TemplateChange, TemplateDraft, TemplateOutcome, template_tag,
 };
-use crate::http::AppState;
 use crate::http::api::binding::{ApiRequest, BoundEndpoints, ReadRequest};
 use crate::http::api::response::{json, plain_text};
 use crate::runtime::clock;
@@ -35,19 +34,17 @@ pub(crate) fn endpoints() -> BoundEndpoints {
 }
 
 async fn list(
-    app: AppState,
     request: ApiRequest<ListTemplates>,
 ) -> Result<Json<Vec<api::uploads::MetadataTemplate>>> {
     require_provider(&request.caller)?;
     let organization = request.caller.user().organization;
-    let found = app.shared.archive.uploads.templates(organization).await?;
+    let found = request.app.shared.archive.uploads.templates(organization).await?;
     Ok(Json(found.into_iter().map(view).collect()))
 }
 
-async fn create(app: AppState, request: ApiRequest<CreateTemplate>) -> Result<Response> {
+async fn create(request: ApiRequest<CreateTemplate>) -> Result<Response> {
     require_provider(&request.caller)?;
-    let caller = request.caller.clone();
-    let sent = request.read().await?.body;
+    let ReadRequest { app, caller, body: sent, .. } = request.read().await?;
     let draft = TemplateDraft {
         organization: owner(&caller, sent.shared.unwrap_or(false))?,
         name: sent.name.trim().to_owned(),
@@ -64,24 +61,22 @@ async fn create(app: AppState, request: ApiRequest<CreateTemplate>) -> Result<Re
 }
 
 async fn load(
-    app: AppState,
     request: ApiRequest<LoadTemplate>,
 ) -> Result<Tagged<api::uploads::MetadataTemplate>> {
     require_provider(&request.caller)?;
     let id = request.parameters()?.id;
     let organization = request.caller.user().organization;
-    let found = app.shared.archive.uploads.template(organization, id).await?;
+    let found = request.app.shared.archive.uploads.template(organization, id).await?;
     Ok(tagged(found.ok_or_else(|| no_template(id))?))
 }
 
 async fn update(
-    app: AppState,
     request: ApiRequest<UpdateTemplate>,
 ) -> Result<Tagged<api::uploads::MetadataTemplate>> {
     require_provider(&request.caller)?;
     let expected = expected_version(&request.parts.headers);
-    let caller = request.caller.clone();
-    let ReadRequest { parameters: UpdateTemplate { id }, body: sent } = request.read().await?;
+    let ReadRequest { app, caller, parameters, body: sent } = request.read().await?;
+    let id = parameters.id;
     let owner = match sent.shared {
         Some(is_shared) => OwnerChange::To(owner(&caller, is_shared)?),
         None => OwnerChange::Keep,
@@ -94,11 +89,11 @@ async fn update(
     Ok(tagged(done(outcome, id)?))
 }
 
-async fn remove(app: AppState, request: ApiRequest<RemoveTemplate>) -> Result<Response> {
+async fn remove(request: ApiRequest<RemoveTemplate>) -> Result<Response> {
     require_provider(&request.caller)?;
     let id = request.parameters()?.id;
     let expected = expected_version(&request.parts.headers);
-    let uploads = &app.shared.archive.uploads;
+    let uploads = &request.app.shared.archive.uploads;
     let organization = request.caller.user().organization;
     done(uploads.remove_template(organization, id, expected).await?, id)?;
     Ok(plain_text("removed"))

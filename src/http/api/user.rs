@@ -11,7 +11,6 @@ use api::user::{
 use api::{Done, Json};
 
 use crate::access::users::{Users, caller_view, view};
-use crate::http::AppState;
 use crate::http::api::binding::{ApiRequest, BoundEndpoints, ReadRequest};
 use crate::http::api::response;
 use crate::http::credentials;
@@ -34,10 +33,10 @@ pub(crate) fn endpoints() -> BoundEndpoints {
         .bind::<RemoveDevice, _, _>(remove_device)
 }
 
-async fn list_agreements(app: AppState, request: ApiRequest<ListAgreements>) -> Result<Response> {
+async fn list_agreements(request: ApiRequest<ListAgreements>) -> Result<Response> {
     // Authenticated here, because errors announce the deprecation, too (contract api-20).
     let headers = &request.parts.headers;
-    let caller = credentials::require_principal(&app, headers, &request.parts.uri).await;
+    let caller = credentials::require_principal(&request.app, headers, &request.parts.uri).await;
     let response = match caller {
         Ok(caller) => {
             let agreements = Users::agreements(&caller, clock::now());
@@ -49,66 +48,57 @@ async fn list_agreements(app: AppState, request: ApiRequest<ListAgreements>) -> 
     Ok(deprecation::mark_deprecated(response, "/user/v1/user"))
 }
 
-async fn load_caller(_: AppState, request: ApiRequest<LoadCaller>) -> Result<Json<User>> {
+async fn load_caller(request: ApiRequest<LoadCaller>) -> Result<Json<User>> {
     // Service accounts have no user document.
     request.caller.require_person()?;
     Ok(Json(view::user(request.caller.account(), &request.caller)))
 }
 
-async fn load_profile(app: AppState, request: ApiRequest<LoadProfile>) -> Result<Json<Profile>> {
-    Ok(Json(Profile(app.shared.access.users.profile(&request.caller).await?)))
+async fn load_profile(request: ApiRequest<LoadProfile>) -> Result<Json<Profile>> {
+    Ok(Json(Profile(request.app.shared.access.users.profile(&request.caller).await?)))
 }
 
-async fn replace_profile(app: AppState, request: ApiRequest<ReplaceProfile>) -> Result<Done> {
-    let caller = request.caller.clone();
-    let profile = request.read().await?.body.0;
-    app.shared.access.users.replace_profile(&caller, profile).await?;
+async fn replace_profile(request: ApiRequest<ReplaceProfile>) -> Result<Done> {
+    let ReadRequest { app, caller, body, .. } = request.read().await?;
+    app.shared.access.users.replace_profile(&caller, body.0).await?;
     Ok(Done)
 }
 
 async fn load_profile_properties(
-    app: AppState,
     request: ApiRequest<LoadProfileProperties>,
 ) -> Result<Json<Profile>> {
     let LoadProfileProperties { property } = request.parameters()?;
     let names: Vec<&str> = request::elements(&property).collect();
-    let mut profile = app.shared.access.users.profile(&request.caller).await?;
+    let mut profile = request.app.shared.access.users.profile(&request.caller).await?;
     profile.retain(|name, _| names.contains(&name.as_str()));
     Ok(Json(Profile(profile)))
 }
 
-async fn update_profile_properties(
-    app: AppState,
-    request: ApiRequest<UpdateProfileProperties>,
-) -> Result<Done> {
-    let caller = request.caller.clone();
-    let ReadRequest { parameters, body } = request.read().await?;
+async fn update_profile_properties(request: ApiRequest<UpdateProfileProperties>) -> Result<Done> {
+    let ReadRequest { app, caller, parameters, body } = request.read().await?;
     let names: Vec<&str> = request::elements(&parameters.property).collect();
     app.shared.access.users.patch_profile(&caller, &names, body.0).await?;
     Ok(Done)
 }
 
-async fn list_devices(
-    app: AppState,
-    request: ApiRequest<ListDevices>,
-) -> Result<Json<Vec<Device>>> {
-    let devices = app.shared.access.users.devices(&request.caller).await?.into_iter();
+async fn list_devices(request: ApiRequest<ListDevices>) -> Result<Json<Vec<Device>>> {
+    let devices = request.app.shared.access.users.devices(&request.caller).await?.into_iter();
     let devices = devices.map(|(device, registered)| caller_view::device(device, registered));
     Ok(Json(devices.collect()))
 }
 
-async fn register_device(app: AppState, request: ApiRequest<RegisterDevice>) -> Result<Done> {
+async fn register_device(request: ApiRequest<RegisterDevice>) -> Result<Done> {
     let RegisterDevice { token, kind, name, model } = request.parameters()?;
     check_token(&token)?;
     let device = model::account::Device { token, kind, name, model };
-    app.shared.access.users.register(&request.caller, device, clock::now()).await?;
+    request.app.shared.access.users.register(&request.caller, device, clock::now()).await?;
     Ok(Done)
 }
 
-async fn remove_device(app: AppState, request: ApiRequest<RemoveDevice>) -> Result<Done> {
+async fn remove_device(request: ApiRequest<RemoveDevice>) -> Result<Done> {
     let RemoveDevice { token } = request.parameters()?;
     check_token(&token)?;
-    app.shared.access.users.unregister(&request.caller, token).await?;
+    request.app.shared.access.users.unregister(&request.caller, token).await?;
     Ok(Done)
 }
 

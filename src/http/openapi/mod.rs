@@ -21,7 +21,6 @@ use axum::{
     response::Response,
 };
 
-use crate::http::AppState;
 use crate::http::api::binding::{ApiRequest, BoundEndpoints};
 use crate::http::cache_policy::CachePolicy;
 use crate::runtime::error::Result;
@@ -36,9 +35,10 @@ pub(super) fn endpoints() -> BoundEndpoints {
 }
 
 /// Serves the document. Credentials have no effect here, so scripts of any site may read it.
-async fn serve_document(app: AppState, request: ApiRequest<LoadOpenApi>) -> Result<Response> {
+async fn serve_document(request: ApiRequest<LoadOpenApi>) -> Result<Response> {
     let method = &request.parts.method;
-    let mut response = app.shared.description.document_response(method, &request.parts.headers);
+    let mut response =
+        request.app.shared.description.document_response(method, &request.parts.headers);
     let headers = response.headers_mut();
     CachePolicy::PublicMinutes.set(headers);
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));

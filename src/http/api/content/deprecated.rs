@@ -34,11 +34,12 @@ pub(super) fn mark(outcome: Result<Response>, has_bearer: bool, successor: &str)
     mark_deprecated(response, successor)
 }
 
-pub(super) async fn search(app: AppState, request: ApiRequest<SearchWithKey>) -> Result<Response> {
-    Ok(mark(run_search(&app, request).await, false, "/content/v1/_all/search"))
+pub(super) async fn search(request: ApiRequest<SearchWithKey>) -> Result<Response> {
+    Ok(mark(run_search(request).await, false, "/content/v1/_all/search"))
 }
 
-async fn run_search(app: &AppState, request: ApiRequest<SearchWithKey>) -> Result<Response> {
+async fn run_search(request: ApiRequest<SearchWithKey>) -> Result<Response> {
+    let app = &request.app;
     let now = clock::now();
     let caller = require_api_key_caller(app, &request.parts.uri, now).await?;
     let context = SearchContext::new(app, Some(&caller), now);
@@ -69,11 +70,8 @@ fn check_search(
     Some(criteria)
 }
 
-pub(super) async fn agreements(
-    app: AppState,
-    request: ApiRequest<ListAgreementsOfKey>,
-) -> Result<Response> {
-    Ok(mark(list_agreements(&app, &request.parts.uri).await, false, "/user/v1/user"))
+pub(super) async fn agreements(request: ApiRequest<ListAgreementsOfKey>) -> Result<Response> {
+    Ok(mark(list_agreements(&request.app, &request.parts.uri).await, false, "/user/v1/user"))
 }
 
 async fn list_agreements(app: &AppState, uri: &Uri) -> Result<Response> {

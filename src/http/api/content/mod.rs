@@ -49,21 +49,22 @@ pub(crate) fn endpoints() -> BoundEndpoints {
         .bind_response::<ListAgreementsOfKey, _, _>(deprecated::agreements)
 }
 
-async fn search(app: AppState, request: ApiRequest<SearchItems>) -> Result<Response> {
+async fn search(request: ApiRequest<SearchItems>) -> Result<Response> {
+    let app = &request.app;
     let now = clock::now();
     let media_type = request.segment("mediaType").unwrap_or_default();
-    let caller = authenticate(&app, &request.parts, media_type, BasicAuth::Accepted, now).await?;
+    let caller = authenticate(app, &request.parts, media_type, BasicAuth::Accepted, now).await?;
     let caller = caller.as_deref();
-    let context = SearchContext::new(&app, caller, now);
+    let context = SearchContext::new(app, caller, now);
     let SearchParameters { mut criteria, layout, duplicates } =
         request.checked_parameters(|read, problems| check_search(&context, read, problems))?;
     // Checked after the parameters, so that a malformed request is a 400 for every caller.
     parameters::check_statuses(caller, &criteria.statuses)?;
     if let Some(key) = duplicates {
         // The item is read only if all parameters are valid.
-        criteria.near_picture = Some(find_picture(&app, caller, key, now).await?);
+        criteria.near_picture = Some(find_picture(app, caller, key, now).await?);
     }
-    let form = parameters::document_form(&app, layout);
+    let form = parameters::document_form(app, layout);
     Ok(json_text(app.shared.archive.content.search(criteria, form, now).await?))
 }
 

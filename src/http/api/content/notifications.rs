@@ -25,7 +25,6 @@ use super::acknowledging_body::AcknowledgingBody;
 use super::parameters::read_selection;
 use crate::archive::content::{Content, DocumentForm};
 use crate::distribution::notifications::{NotificationDraft, view};
-use crate::http::AppState;
 use crate::http::api::binding::{ApiRequest, BoundEndpoints};
 use crate::http::api::response::json_text;
 use crate::http::cache_policy::CachePolicy;
@@ -49,55 +48,46 @@ const SCHEDULED_EMAIL: &[ParameterCheck] = &[check_email, check_schedule];
 pub(crate) fn endpoints() -> BoundEndpoints {
     BoundEndpoints::new()
         .bind::<ListNotifications, _, _>(list)
-        .bind::<CreateMobileNotification, _, _>(|app, request| create(app, request, QUERY))
-        .bind::<CreateEmailNotification, _, _>(|app, request| create(app, request, EMAIL))
-        .bind::<CreateScheduledEmailNotification, _, _>(|app, request| {
-            create(app, request, SCHEDULED_EMAIL)
+        .bind::<CreateMobileNotification, _, _>(|request| create(request, QUERY))
+        .bind::<CreateEmailNotification, _, _>(|request| create(request, EMAIL))
+        .bind::<CreateScheduledEmailNotification, _, _>(|request| create(request, SCHEDULED_EMAIL))
+        .bind::<CreateNotificationStream, _, _>(|request| create(request, QUERY))
+        .bind::<ReplaceMobileNotification, _, _>(|request| {
+            replace(request, QUERY, |read| (read.id, read.notification.into()))
         })
-        .bind::<CreateNotificationStream, _, _>(|app, request| create(app, request, QUERY))
-        .bind::<ReplaceMobileNotification, _, _>(|app, request| {
-            replace(app, request, QUERY, |read| (read.id, read.notification.into()))
+        .bind::<ReplaceEmailNotification, _, _>(|request| {
+            replace(request, EMAIL, |read| (read.id, read.notification.into()))
         })
-        .bind::<ReplaceEmailNotification, _, _>(|app, request| {
-            replace(app, request, EMAIL, |read| (read.id, read.notification.into()))
+        .bind::<ReplaceScheduledEmailNotification, _, _>(|request| {
+            replace(request, SCHEDULED_EMAIL, |read| (read.id, read.notification.into()))
         })
-        .bind::<ReplaceScheduledEmailNotification, _, _>(|app, request| {
-            replace(app, request, SCHEDULED_EMAIL, |read| (read.id, read.notification.into()))
-        })
-        .bind::<ReplaceNotificationStream, _, _>(|app, request| {
-            replace(app, request, QUERY, stream_draft)
-        })
+        .bind::<ReplaceNotificationStream, _, _>(|request| replace(request, QUERY, stream_draft))
         .bind_response::<ReadNotificationStream, _, _>(read_stream)
         .bind::<RemoveNotification, _, _>(remove)
 }
 
-async fn list(
-    app: AppState,
-    request: ApiRequest<ListNotifications>,
-) -> Result<Json<Vec<Notification>>> {
+async fn list(request: ApiRequest<ListNotifications>) -> Result<Json<Vec<Notification>>> {
     let media_type = request.parameters()?.media_type.0;
-    let notifications = &app.shared.distribution.notifications;
+    let notifications = &request.app.shared.distribution.notifications;
     let found = notifications.list(&request.caller, media_type, clock::now()).await?;
     Ok(Json(found.into_iter().map(view::notification).collect()))
 }
 
 async fn create<E>(
-    app: AppState,
     request: ApiRequest<E>,
     checks: &'static [ParameterCheck],
 ) -> Result<Json<Notification>>
 where
     E: Endpoint<Caller = KnownCaller> + Into<NotificationDraft>,
 {
-    let draft = read(&app, &request, checks)?.into();
-    let notifications = &app.shared.distribution.notifications;
+    let draft = read(&request, checks)?.into();
+    let notifications = &request.app.shared.distribution.notifications;
     let created = notifications.create(&request.caller, draft, clock::now()).await?;
     Ok(Json(view::notification(created)))
 }
 
 /// Replaces a notification by its id and draft, which `split` takes from the parameters.
 async fn replace<E>(
-    app: AppState,
     request: ApiRequest<E>,
     checks: &'static [ParameterCheck],
     split: fn(E) -> (Uuid, NotificationDraft),
@@ -105,8 +95,8 @@ async fn replace<E>(
 where
     E: Endpoint<Caller = KnownCaller>,
 {
-    let (id, draft) = split(read(&app, &request, checks)?);
-    let notifications = &app.shared.distribution.notifications;
+    let (id, draft) = split(read(&request, checks)?);
+    let notifications = &request.app.shared.distribution.notifications;
     let changed = notifications.replace(&request.caller, id, draft, clock::now()).await?;
     Ok(Json(view::notification(changed)))
 }
@@ -116,17 +106,15 @@ fn stream_draft(replace: ReplaceNotificationStream) -> (Uuid, NotificationDraft)
     (id, draft(media_type, title, saved_query(query, tr), NotificationMethod::Stream))
 }
 
-async fn remove(app: AppState, request: ApiRequest<RemoveNotification>) -> Result<Done> {
+async fn remove(request: ApiRequest<RemoveNotification>) -> Result<Done> {
     let id = request.parameters()?.id;
-    app.shared.distribution.notifications.delete(&request.caller, id).await?;
+    request.app.shared.distribution.notifications.delete(&request.caller, id).await?;
     Ok(Done)
 }
 
-async fn read_stream(
-    app: AppState,
-    request: ApiRequest<ReadNotificationStream>,
-) -> Result<Response> {
+async fn read_stream(request: ApiRequest<ReadNotificationStream>) -> Result<Response> {
     let ReadNotificationStream { id, s: size, layout, wait, .. } = request.parameters()?;
+    let app = request.app.clone();
     let caller = request.caller.clone();
     // Ten thousand polls may wait at once, so they do not keep their requests.
     drop(request);
@@ -151,7 +139,7 @@ fn stream_response(body: AcknowledgingBody) -> Response {
 /// not say.
 ///
 /// Fails with everything that is wrong with them.
-fn read<E>(app: &AppState, request: &ApiRequest<E>, checks: &[ParameterCheck]) -> Result<E>
+fn read<E>(request: &ApiRequest<E>, checks: &[ParameterCheck]) -> Result<E>
 where
     E: Endpoint<Caller = KnownCaller>,
 {
@@ -159,7 +147,7 @@ where
     let mut problems = ValidationErrors::new();
     let read = problems.check(request.parameters());
     // Parsed only to report mistakes now: the text is stored, and the matcher parses it again.
-    let zone = &app.shared.site.zone;
+    let zone = &request.app.shared.site.zone;
     let selection = read_selection(&query, zone, &request.caller, &mut problems);
     for check in checks {
         problems.check(check(&query));

@@ -9,7 +9,6 @@ use super::deprecated;
 use super::parameters::{self, SearchContext};
 use super::{BasicAuth, authenticate, client_address};
 use crate::archive::content::SearchPoll;
-use crate::http::AppState;
 use crate::http::api::binding::ApiRequest;
 use crate::http::api::response::json_text;
 use crate::http::credentials;
@@ -22,7 +21,7 @@ use crate::storage::search::SearchCriteria;
 use model::item::DocumentLayout;
 use model::{ItemKey, ItemUri};
 
-pub(super) async fn stream(app: AppState, request: ApiRequest<StreamItems>) -> Result<Response> {
+pub(super) async fn stream(request: ApiRequest<StreamItems>) -> Result<Response> {
     let successor = match request.segment("mediaType") {
         // The segment is copied into a header, so only ASCII alphabetic characters pass.
         Some(text) if text.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_') => text,
@@ -30,22 +29,23 @@ pub(super) async fn stream(app: AppState, request: ApiRequest<StreamItems>) -> R
     };
     let successor = format!("/content/v1/{successor}/notification/stream");
     let has_bearer = credentials::has_bearer_token(&request.parts.headers);
-    let outcome = poll(&app, request).await;
+    let outcome = poll(request).await;
     Ok(deprecated::mark(outcome, has_bearer, &successor))
 }
 
-async fn poll(app: &AppState, request: ApiRequest<StreamItems>) -> Result<Response> {
+async fn poll(request: ApiRequest<StreamItems>) -> Result<Response> {
+    let app = request.app.clone();
     let now = clock::now();
     let media_type = request.segment("mediaType").unwrap_or_default();
-    let caller = authenticate(app, &request.parts, media_type, BasicAuth::Refused, now).await?;
-    let context = SearchContext::new(app, caller.as_deref(), now);
+    let caller = authenticate(&app, &request.parts, media_type, BasicAuth::Refused, now).await?;
+    let context = SearchContext::new(&app, caller.as_deref(), now);
     let ItemPoll { criteria, layout, wait } =
         request.checked_parameters(|read, problems| check_poll(&context, &read, problems))?;
-    let address = client_address(app, &request.parts);
+    let address = client_address(&app, &request.parts);
     // A poll waits without its request, because thousands may wait at once.
     drop(request);
     let user = caller.map(|caller| caller.user().id);
-    let form = parameters::document_form(app, layout);
+    let form = parameters::document_form(&app, layout);
     let holder = RequestClient::new(user, address);
     let poll = SearchPoll { holder, request: &criteria, form: &form };
     let stop = app.shared.process.stopped();

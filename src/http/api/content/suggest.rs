@@ -5,7 +5,6 @@ use api::content::{FacetCount, SUGGESTED_FACETS, SuggestTexts, Suggestions};
 
 use super::parameters::{ParsedFilters, SearchContext};
 use super::{BasicAuth, authenticate};
-use crate::http::AppState;
 use crate::http::api::binding::ApiRequest;
 use crate::http::protocol::request::ValidationErrors;
 use crate::runtime::clock;
@@ -13,14 +12,12 @@ use crate::runtime::error::Result;
 use crate::storage::search::{SearchSuggestions, SuggestionRequest};
 use query::{Query, Word, words};
 
-pub(super) async fn suggest(
-    app: AppState,
-    request: ApiRequest<SuggestTexts>,
-) -> Result<Json<Suggestions>> {
+pub(super) async fn suggest(request: ApiRequest<SuggestTexts>) -> Result<Json<Suggestions>> {
+    let app = &request.app;
     let now = clock::now();
     let media_type = request.segment("mediaType").unwrap_or_default();
-    let caller = authenticate(&app, &request.parts, media_type, BasicAuth::Refused, now).await?;
-    let context = SearchContext::new(&app, caller.as_deref(), now);
+    let caller = authenticate(app, &request.parts, media_type, BasicAuth::Refused, now).await?;
+    let context = SearchContext::new(app, caller.as_deref(), now);
     let wanted =
         request.checked_parameters(|read, problems| check_request(&context, &read, problems))?;
     let found = match wanted {

@@ -12,12 +12,12 @@ use crate::runtime::error::Result;
 use crate::storage::database::StoredDiagnostic;
 use crate::storage::diagnostics::DiagnosticKind;
 
+/// Lists files and items that were not ingested, newest first.
 pub(super) async fn list_ingest_errors(
-    app: AppState,
     request: ApiRequest<ListIngestErrors>,
 ) -> Result<Json<IngestErrors>> {
     let range = request.parameters()?.range;
-    let found = list(&app, DiagnosticKind::IngestError, range).await?;
+    let found = list(&request.app, DiagnosticKind::IngestError, range).await?;
     Ok(Json(IngestErrors { ingest_errors: found.into_iter().map(ingest_error).collect() }))
 }
 
@@ -31,12 +31,12 @@ fn ingest_error(StoredDiagnostic { record, node }: StoredDiagnostic) -> IngestEr
     }
 }
 
+/// Lists slow searches of all nodes, newest first.
 pub(super) async fn list_slow_searches(
-    app: AppState,
     request: ApiRequest<ListSlowSearches>,
 ) -> Result<Json<SlowSearches>> {
     let range = request.parameters()?.range;
-    let found = list(&app, DiagnosticKind::SlowSearch, range).await?;
+    let found = list(&request.app, DiagnosticKind::SlowSearch, range).await?;
     Ok(Json(SlowSearches { slow_searches: found.into_iter().map(slow_search).collect() }))
 }
 

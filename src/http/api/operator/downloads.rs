@@ -29,29 +29,25 @@ const STATISTICS_DAYS_DEFAULT: i32 = 30;
 /// Rows of a statistic as CSV, which is built in memory.
 const STATISTICS_ROWS_MAX: usize = 100_000;
 
-pub(super) async fn load(
-    app: AppState,
-    request: ApiRequest<LoadDownloads>,
-) -> Result<Json<DownloadStatistics>> {
+pub(super) async fn load(request: ApiRequest<LoadDownloads>) -> Result<Json<DownloadStatistics>> {
+    let app = &request.app;
     let zone = &app.shared.site.zone;
-    let request = request.checked_parameters(|LoadDownloads { query, range }, problems| {
+    let wanted = request.checked_parameters(|LoadDownloads { query, range }, problems| {
         statistics_request(&query, range, zone, clock::now(), problems)
     })?;
-    Ok(Json(count(&app, request).await?))
+    Ok(Json(count(app, wanted).await?))
 }
 
 /// Responds with the same figures as a file, with all rows.
-pub(super) async fn export(
-    app: AppState,
-    request: ApiRequest<ExportDownloads>,
-) -> Result<Response> {
+pub(super) async fn export(request: ApiRequest<ExportDownloads>) -> Result<Response> {
     let all = ListRange { start: 0, size: STATISTICS_ROWS_MAX };
+    let app = &request.app;
     let zone = &app.shared.site.zone;
-    let request = request.checked_parameters(|ExportDownloads { query, .. }, problems| {
+    let wanted = request.checked_parameters(|ExportDownloads { query, .. }, problems| {
         statistics_request(&query, all, zone, clock::now(), problems)
     })?;
-    let name = file_name(&request);
-    csv(&name, downloads_as_csv(&count(&app, request).await?))
+    let name = file_name(&wanted);
+    csv(&name, downloads_as_csv(&count(app, wanted).await?))
 }
 
 async fn count(app: &AppState, request: StatisticsRequest) -> Result<DownloadStatistics> {

@@ -18,8 +18,8 @@ use crate::cluster::findings::{
 };
 use crate::cluster::membership::limits::HEARTBEAT_TIMEOUT;
 use crate::cluster::membership::{NodeDescription, ObservedNode, figures_of};
+use crate::http::ItemCount;
 use crate::http::api::binding::ApiRequest;
-use crate::http::{AppState, ItemCount};
 use crate::runtime::clock;
 use crate::runtime::error::Result;
 use crate::runtime::limits::QUEUE_COUNTED_MAX;
@@ -33,8 +33,8 @@ const DIAGNOSTICS_RECENT_HOURS: i64 = 24;
 /// Responds with the state of the service.
 ///
 /// The figures of this node are current; the figures of other nodes are the last ones that they published.
-pub(super) async fn load(app: AppState, _: ApiRequest<LoadStatus>) -> Result<Json<ServiceStatus>> {
-    let process = &app.shared.process;
+pub(super) async fn load(request: ApiRequest<LoadStatus>) -> Result<Json<ServiceStatus>> {
+    let process = &request.app.shared.process;
     let figures = process.own_figures().await;
     let own = process.node.incarnation();
     let asked = clock::now();

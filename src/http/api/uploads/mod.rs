@@ -74,16 +74,16 @@ async fn announce(State(app): State<AppState>) -> Response {
     tus::capabilities(app.shared.archive.uploads.pending().limits())
 }
 
-async fn list(app: AppState, request: ApiRequest<ListUploads>) -> Result<Json<Vec<Upload>>> {
+async fn list(request: ApiRequest<ListUploads>) -> Result<Json<Vec<Upload>>> {
     require_uploader(&request.caller)?;
-    let pending = app.shared.archive.uploads.pending();
+    let pending = request.app.shared.archive.uploads.pending();
     let found = pending.list(request.caller.user().id, clock::now()).await?;
     Ok(Json(found.into_iter().map(view).collect()))
 }
 
 /// Declares a file that will be uploaded.
-async fn create(app: AppState, request: ApiRequest<CreateUpload>) -> Result<Response> {
-    tus_response(create_upload(&app, &request.parts).await, &request.parts.headers)
+async fn create(request: ApiRequest<CreateUpload>) -> Result<Response> {
+    tus_response(create_upload(&request.app, &request.parts).await, &request.parts.headers)
 }
 
 async fn create_upload(app: &AppState, parts: &Parts) -> Result<Response> {
@@ -101,9 +101,9 @@ async fn create_upload(app: &AppState, parts: &Parts) -> Result<Response> {
 }
 
 /// Responds with the progress of an upload, also to `HEAD`.
-async fn show(app: AppState, request: ApiRequest<LoadUpload>) -> Result<Response> {
+async fn show(request: ApiRequest<LoadUpload>) -> Result<Response> {
     let id = request.parameters().map(|parameters| parameters.id);
-    let shown = show_upload(&app, id, &request.parts).await;
+    let shown = show_upload(&request.app, id, &request.parts).await;
     tus_response(shown, &request.parts.headers)
 }
 
@@ -114,9 +114,9 @@ async fn show_upload(app: &AppState, id: Result<String>, parts: &Parts) -> Resul
 }
 
 /// Appends bytes to an upload.
-async fn append(app: AppState, request: ApiRequest<AppendToUpload>) -> Result<Response> {
+async fn append(request: ApiRequest<AppendToUpload>) -> Result<Response> {
     let id = request.parameters().map(|parameters| parameters.id);
-    let ApiRequest { parts, body, .. } = request;
+    let ApiRequest { app, parts, body, .. } = request;
     tus_response(append_body(&app, id, &parts, body).await, &parts.headers)
 }
 
@@ -216,9 +216,9 @@ async fn receive(
 }
 
 /// Discards an upload and its bytes.
-async fn discard(app: AppState, request: ApiRequest<DiscardUpload>) -> Result<Response> {
+async fn discard(request: ApiRequest<DiscardUpload>) -> Result<Response> {
     let id = request.parameters().map(|parameters| parameters.id);
-    let discarded = discard_upload(&app, id, &request.parts).await;
+    let discarded = discard_upload(&request.app, id, &request.parts).await;
     tus_response(discarded, &request.parts.headers)
 }
 

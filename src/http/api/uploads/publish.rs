@@ -14,7 +14,7 @@ use super::{find, require_uploader, unknown_id};
 use crate::access::auth::Principal;
 use crate::archive::ingest::{PublishOutcome, PublishRequest};
 use crate::http::AppState;
-use crate::http::api::binding::ApiRequest;
+use crate::http::api::binding::{ApiRequest, ReadRequest};
 use crate::http::api::ingest::{published, upload_error};
 use crate::http::api::item_edits::template_edits;
 use crate::http::cache_policy::CachePolicy;
@@ -28,25 +28,21 @@ use model::item::MetadataEdits;
 
 /// Describes the item that the upload would become.
 pub(super) async fn describe(
-    app: AppState,
     request: ApiRequest<DescribeUpload>,
 ) -> Result<Json<UploadDescription>> {
     let id = request.parameters().map(|parameters| parameters.id);
-    let upload = find_complete(&app, &request.caller, id).await?;
-    let _permit = app.shared.archive.uploads.admit_reading().await?;
-    let described = app.shared.archive.uploads.describe(upload).await?;
+    let upload = find_complete(&request.app, &request.caller, id).await?;
+    let _permit = request.app.shared.archive.uploads.admit_reading().await?;
+    let described = request.app.shared.archive.uploads.describe(upload).await?;
     described.map(Json).map_err(|error| upload_error(error, true))
 }
 
 /// Renders a small picture of an uploaded photograph.
-pub(super) async fn preview(
-    app: AppState,
-    request: ApiRequest<PreviewUpload>,
-) -> Result<Response> {
+pub(super) async fn preview(request: ApiRequest<PreviewUpload>) -> Result<Response> {
     let id = request.parameters().map(|parameters| parameters.id);
-    let upload = find_complete(&app, &request.caller, id).await?;
-    let _permit = app.shared.archive.uploads.admit_reading().await?;
-    let rendered = app.shared.archive.uploads.preview(upload).await?;
+    let upload = find_complete(&request.app, &request.caller, id).await?;
+    let _permit = request.app.shared.archive.uploads.admit_reading().await?;
+    let rendered = request.app.shared.archive.uploads.preview(upload).await?;
     let rendered = rendered.map_err(|error| upload_error(error, true))?;
     let picture = rendered
         .ok_or_else(|| Error::new(ErrorKind::NotFound, "only photographs have a preview"))?;
@@ -58,15 +54,13 @@ pub(super) async fn preview(
 }
 
 /// Publishes the upload as an item.
-pub(super) async fn publish(
-    app: AppState,
-    request: ApiRequest<PublishUpload>,
-) -> Result<Response> {
+pub(super) async fn publish(request: ApiRequest<PublishUpload>) -> Result<Response> {
     require_uploader(&request.caller)?;
     let PublishUpload { id, template } = request.parameters().map_err(unknown_id)?;
-    let upload = find_complete(&app, &request.caller, Ok(id)).await?;
-    let template = template_edits(&app, &request.caller, template).await?;
-    let wanted = publish_request(request.read().await?.body, template)?;
+    let upload = find_complete(&request.app, &request.caller, Ok(id)).await?;
+    let template = template_edits(&request.app, &request.caller, template).await?;
+    let ReadRequest { app, body, .. } = request.read().await?;
+    let wanted = publish_request(body, template)?;
     let _permit = app.shared.archive.uploads.admit()?;
     let outcome = app.shared.archive.uploads.publish(upload, wanted, clock::now()).await?;
     let outcome = outcome.map_err(|error| {
