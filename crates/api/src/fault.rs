@@ -241,7 +241,9 @@ fn describe_type(instance: &Value, kind: &TypeKind, location: Location) -> Strin
     };
     let expected = expected.join(" or ");
     match (location, instance) {
-        (Location::Body, _) => format!("is {}, expected {expected}", name_of(instance)),
+        (Location::Body, _) => {
+            format!("is {}, expected {expected}", type_name(JsonType::from(instance)))
+        }
         (_, Value::Array(_)) => "is given more than once".to_owned(),
         (_, _) => format!("is `{}`, expected {expected}", echo(instance)),
     }
@@ -264,16 +266,5 @@ fn type_name(kind: JsonType) -> &'static str {
         JsonType::Number => "a number",
         JsonType::Object => "an object",
         JsonType::String => "a string",
-    }
-}
-
-fn name_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
     }
 }
