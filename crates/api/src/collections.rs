@@ -36,7 +36,7 @@ endpoint! {
     #[serde(default)]
     ListCollections: GET "/collection/v1/collection", "getCollections", KnownCaller, NoBody => Json<Vec<ListedCollection>> {
         /// `bare` leaves out `content` and `removedContent`.
-        #[serde(with = "property::word")]
+        #[serde(with = "property::Word")]
         #[schemars(schema_with = "property::words::<DocumentLayout>")]
         pub layout: DocumentLayout,
     }

@@ -79,7 +79,7 @@ endpoint! {
         pub period: SearchPeriod,
         /// Publication statuses. `commissioned` is for administrators and the provider. A list: `pubstatus=a,b`,
         /// `pubstatus=a&pubstatus=b` or `pubstatus[]=a&pubstatus[]=b`.
-        #[serde(rename = "pubstatus", with = "property::word_list")]
+        #[serde(rename = "pubstatus", with = "property::WordList")]
         #[schemars(schema_with = "searched_statuses")]
         pub statuses: Vec<PubStatus>,
         /// The maximum number of hits.
@@ -91,15 +91,15 @@ endpoint! {
         #[schemars(range(max = HITS_MAX))]
         pub skip: usize,
         /// The order of hits; `default` is order of arrival.
-        #[serde(with = "property::word")]
+        #[serde(with = "property::Word")]
         #[schemars(schema_with = "property::words::<SearchOrder>")]
         pub sort: SearchOrder,
         /// Fields to count the hits by (facets). A list: `facets=a,b`, `facets=a&facets=b` or `facets[]=a&facets[]=b`.
-        #[serde(with = "property::word_list", skip_serializing_if = "Vec::is_empty")]
+        #[serde(with = "property::WordList", skip_serializing_if = "Vec::is_empty")]
         #[schemars(schema_with = "property::lists_of_words::<Facet>")]
         pub facets: Vec<Facet>,
         /// `bare` returns what a list needs: no body text and one thumbnail.
-        #[serde(with = "property::word")]
+        #[serde(with = "property::Word")]
         #[schemars(schema_with = "property::words::<DocumentLayout>")]
         pub layout: DocumentLayout,
         #[serde(flatten)]
@@ -164,7 +164,7 @@ pub struct SearchScope {
 #[serde(default)]
 pub struct SearchPeriod {
     /// The past hour, day, week, month or year.
-    #[serde(with = "property::optional_word")]
+    #[serde(with = "property::OptionalWord")]
     #[schemars(schema_with = "property::optional_words::<RecentSpan>")]
     pub tr: Option<RecentSpan>,
     /// Start date, from midnight at the beginning of this day.
@@ -278,11 +278,11 @@ endpoint! {
         #[serde(flatten)]
         pub scope: SearchScope,
         /// The order of hits; `default` is order of arrival.
-        #[serde(with = "property::word")]
+        #[serde(with = "property::Word")]
         #[schemars(schema_with = "property::words::<SearchOrder>")]
         pub sort: SearchOrder,
         /// `bare` returns what a list needs: no body text and one thumbnail.
-        #[serde(with = "property::word")]
+        #[serde(with = "property::Word")]
         #[schemars(schema_with = "property::words::<DocumentLayout>")]
         pub layout: DocumentLayout,
         /// The `uri` of the last item received.

@@ -185,7 +185,7 @@ endpoint! {
         #[schemars(range(min = 1, max = STREAM_SIZE_MAX))]
         pub s: usize,
         /// `bare` returns what a list needs: no body text and one thumbnail.
-        #[serde(default, with = "property::word")]
+        #[serde(default, with = "property::Word")]
         #[schemars(schema_with = "property::words::<DocumentLayout>")]
         pub layout: DocumentLayout,
         /// The number of seconds to wait for an item.
@@ -253,7 +253,7 @@ pub struct NotificationMediaType(
 pub struct Notification {
     pub id: Uuid,
     pub title: String,
-    #[serde(rename = "type", with = "property::word")]
+    #[serde(rename = "type", with = "property::Word")]
     #[schemars(schema_with = "property::words::<NotificationKind>")]
     pub kind: NotificationKind,
     pub media_type: NotificationMediaType,

@@ -89,7 +89,7 @@ pub struct ServiceStatus {
 /// A fact about the state of the service, with its severity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    #[serde(with = "property::word")]
+    #[serde(with = "property::Word")]
     #[schemars(schema_with = "property::words::<FindingLevel>")]
     pub level: FindingLevel,
     /// The area, such as `disk`.
@@ -473,7 +473,7 @@ impl FileKind for DownloadTable {
 #[serde(default)]
 pub struct DownloadQuery {
     /// What downloads are counted by.
-    #[serde(with = "property::word")]
+    #[serde(with = "property::Word")]
     #[schemars(schema_with = "property::words::<DownloadGrouping>")]
     pub by: DownloadGrouping,
     /// The first day; without it 29 days before the last one.
@@ -516,7 +516,7 @@ impl DownloadGrouping {
 /// The statistic.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DownloadStatistics {
-    #[serde(with = "property::word")]
+    #[serde(with = "property::Word")]
     #[schemars(schema_with = "property::words::<DownloadGrouping>")]
     pub by: DownloadGrouping,
     pub total: DownloadCounts,

@@ -39,7 +39,7 @@ endpoint! {
         #[schemars(range(max = u32::MAX))]
         pub start: u32,
         /// Orders that have been approved, rejected or reported, or the others.
-        #[serde(with = "property::word")]
+        #[serde(with = "property::Word")]
         #[schemars(schema_with = "property::words::<OrderStatus>")]
         pub status: OrderStatus,
     }

@@ -264,7 +264,7 @@ pub struct UserAccessUpdate {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PasswordLink {
-    #[serde(with = "property::word")]
+    #[serde(with = "property::Word")]
     #[schemars(schema_with = "property::words::<PasswordLinkKind>")]
     pub kind: PasswordLinkKind,
     pub created: Timestamp,

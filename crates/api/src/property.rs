@@ -3,8 +3,11 @@
 //! The patterns are for `#[schemars(regex(pattern = …))]`, the schemas for `#[schemars(schema_with = "…")]`. An optional property
 //! with `schema_with` also needs `#[serde(default)]`, because the derive no longer sees its type.
 
+use std::str::FromStr;
+
 use schemars::{Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serializer};
+use serde_with::{As, DeserializeAs, SerializeAs};
 use strum::VariantNames;
 
 use crate::limits::EMAIL_CHARS_MAX;
@@ -78,83 +81,27 @@ where
     T::deserialize(deserializer).map(Some)
 }
 
-/// Reads and writes a value of the model as its word, for `#[serde(with = "property::word")]`.
-pub mod word {
-    use std::str::FromStr;
+/// A value of the model as its word, for `#[serde(with = "property::Word")]`.
+pub type Word = As<EnumWord>;
+/// A value that may be absent as its word or `null`.
+pub type OptionalWord = As<Option<EnumWord>>;
+/// A list of values as their words.
+pub type WordList = As<Vec<EnumWord>>;
 
-    use super::{Deserialize, Deserializer, Serializer};
+/// Writes the word of a value, and reads a value from its word.
+#[derive(Clone, Copy, Debug)]
+pub struct EnumWord;
 
-    /// Writes the word of `value`.
-    pub fn serialize<T, S>(value: &T, serializer: S) -> Result<S::Ok, S::Error>
-    where
-        T: Copy + Into<&'static str>,
-        S: Serializer,
-    {
+impl<T: Copy + Into<&'static str>> SerializeAs<T> for EnumWord {
+    fn serialize_as<S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str((*value).into())
     }
+}
 
-    /// Reads a value from its word.
-    pub fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
-    where
-        T: FromStr,
-        D: Deserializer<'de>,
-    {
+impl<'de, T: FromStr> DeserializeAs<'de, T> for EnumWord {
+    fn deserialize_as<D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
         let word = String::deserialize(deserializer)?;
         word.parse().map_err(|_| serde::de::Error::custom("unknown word"))
-    }
-}
-
-/// Reads and writes a value that may be absent as its word, for `#[serde(with = "property::optional_word")]`.
-pub mod optional_word {
-    use std::str::FromStr;
-
-    use super::{Deserialize, Deserializer, Serialize, Serializer};
-
-    /// Writes the word of `value`, or `null`.
-    pub fn serialize<T, S>(value: &Option<T>, serializer: S) -> Result<S::Ok, S::Error>
-    where
-        T: Copy + Into<&'static str>,
-        S: Serializer,
-    {
-        value.map(Into::<&'static str>::into).serialize(serializer)
-    }
-
-    /// Reads a value from its word, or from `null`.
-    pub fn deserialize<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
-    where
-        T: FromStr,
-        D: Deserializer<'de>,
-    {
-        let word = Option::<String>::deserialize(deserializer)?;
-        let value = word.map(|word| word.parse()).transpose();
-        value.map_err(|_| serde::de::Error::custom("unknown word"))
-    }
-}
-
-/// Reads and writes a list of values as their words, for `#[serde(with = "property::word_list")]`.
-pub mod word_list {
-    use std::str::FromStr;
-
-    use super::{Deserialize, Deserializer, Serializer};
-
-    /// Writes the words of `values`.
-    pub fn serialize<T, S>(values: &[T], serializer: S) -> Result<S::Ok, S::Error>
-    where
-        T: Copy + Into<&'static str>,
-        S: Serializer,
-    {
-        serializer.collect_seq(values.iter().map(|value| Into::<&'static str>::into(*value)))
-    }
-
-    /// Reads values from their words.
-    pub fn deserialize<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
-    where
-        T: FromStr,
-        D: Deserializer<'de>,
-    {
-        let words = Vec::<String>::deserialize(deserializer)?;
-        let values = words.iter().map(|word| word.parse()).collect::<Result<_, _>>();
-        values.map_err(|_| serde::de::Error::custom("unknown word"))
     }
 }
 

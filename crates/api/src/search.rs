@@ -40,7 +40,7 @@ endpoint! {
         #[serde(flatten)]
         pub scope: SearchScope,
         /// The past hour, day, week or year.
-        #[serde(with = "property::optional_word", skip_serializing_if = "Option::is_none")]
+        #[serde(with = "property::OptionalWord", skip_serializing_if = "Option::is_none")]
         #[schemars(schema_with = "spans")]
         pub tr: Option<RecentSpan>,
         /// Start date, from midnight at the beginning of this day.
@@ -58,7 +58,7 @@ endpoint! {
         #[schemars(range(max = HITS_MAX))]
         pub skip: usize,
         /// `asc` and `desc` by creation date, `stor` by storage date, `rel` by relevance.
-        #[serde(with = "property::word")]
+        #[serde(with = "property::Word")]
         #[schemars(schema_with = "property::words::<SearchOrderOfKey>")]
         pub sort: SearchOrderOfKey,
     }

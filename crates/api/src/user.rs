@@ -84,7 +84,7 @@ endpoint! {
         #[schemars(length(min = 1, max = DEVICE_TOKEN_BYTES_MAX), regex(pattern = property::LINE))]
         pub token: String,
         /// The push service that reaches the device.
-        #[serde(rename = "type", with = "property::word")]
+        #[serde(rename = "type", with = "property::Word")]
         #[schemars(schema_with = "property::words::<DeviceKind>")]
         pub kind: DeviceKind,
         /// The name that the user gave the device.
@@ -191,7 +191,7 @@ pub struct Profile(pub Map<String, Value>);
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Device {
     pub token: String,
-    #[serde(rename = "type", with = "property::word")]
+    #[serde(rename = "type", with = "property::Word")]
     #[schemars(schema_with = "property::words::<DeviceKind>")]
     pub kind: DeviceKind,
     pub name: Option<String>,
