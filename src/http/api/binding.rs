@@ -21,11 +21,9 @@ use serde::Serialize;
 use crate::access::auth::Principal;
 use crate::http::AppState;
 use crate::http::api::response;
-use crate::http::cache_policy::CachePolicy;
 use crate::http::credentials;
 use crate::http::protocol::request;
 use crate::http::protocol::request::{QueryParameters, ValidationErrors};
-use crate::http::protocol::respond;
 use crate::runtime::error::{Error, ErrorDetail, Result};
 
 /// The endpoints of the server with their handlers.
@@ -338,8 +336,6 @@ impl IntoApiResponse for Done {
 
 impl IntoApiResponse for NoContent {
     fn into_api_response(self) -> Result<Response> {
-        let mut response = respond::empty(StatusCode::NO_CONTENT);
-        CachePolicy::NoStore.set(response.headers_mut());
-        Ok(response)
+        Ok(response::empty(StatusCode::NO_CONTENT))
     }
 }

@@ -6,22 +6,16 @@ use api::collections::{
     UpdateCollection,
 };
 use api::{Done, Json};
-use axum::{
-    body::Body,
-    http::{HeaderValue, StatusCode},
-    response::Response,
-};
+use axum::{http::StatusCode, response::Response};
 use uuid::Uuid;
 
 use crate::archive::collections::{item_keys, view};
 use crate::archive::content::CallerVisibility;
 use crate::archive::content::DocumentForm;
 use crate::http::api::binding::{ApiRequest, BoundEndpoints, IntoApiResponse, ReadRequest};
-use crate::http::api::response::json_text;
-use crate::http::cache_policy::CachePolicy;
+use crate::http::api::response::{json_text, plain_text};
 use crate::http::media::archives;
 use crate::http::media::archives::ArchiveRequest;
-use crate::http::protocol::respond;
 use crate::media::{BundleNames, BundleNaming, MediaCaller};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
@@ -158,9 +152,7 @@ fn found_or_missing<A: IntoApiResponse>(answer: Option<A>) -> Result<Response> {
 /// Responds 404 with a plain string: the collection does not exist, or this caller may not read it (contract
 /// collections-8).
 fn missing() -> Response {
-    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
-    let body = Body::from("No such collection");
-    let mut response = respond::typed(StatusCode::NOT_FOUND, kind, body);
-    CachePolicy::NoStore.set(response.headers_mut());
+    let mut response = plain_text("No such collection");
+    *response.status_mut() = StatusCode::NOT_FOUND;
     response
 }

@@ -19,8 +19,7 @@ use crate::archive::ingest::{
 };
 use crate::http::AppState;
 use crate::http::api::binding::{ApiRequest, BoundEndpoints};
-use crate::http::api::response::plain_text;
-use crate::http::cache_policy::CachePolicy;
+use crate::http::api::response::{no_store, plain_text};
 use crate::http::credentials;
 use crate::http::protocol::respond;
 use crate::runtime::clock;
@@ -94,8 +93,7 @@ pub(super) async fn published(app: &AppState, item: &IngestedItem) -> Result<Res
     // An item that was removed in the meantime is a 404, not an internal error. A withdrawn item still has its
     // document.
     let text = app.shared.media.document_json(&item.key).await?;
-    let mut response = respond::json_text(status, text);
-    CachePolicy::NoStore.set(response.headers_mut());
+    let mut response = no_store(respond::json_text(status, text));
     if let Ok(address) = HeaderValue::from_str(&app.shared.media.links().item(&item.key)) {
         response.headers_mut().insert(header::LOCATION, address);
     }

@@ -26,8 +26,7 @@ use super::parameters::read_selection;
 use crate::archive::content::{Content, DocumentForm};
 use crate::distribution::notifications::{NotificationDraft, view};
 use crate::http::api::binding::{ApiRequest, BoundEndpoints};
-use crate::http::api::response::json_text;
-use crate::http::cache_policy::CachePolicy;
+use crate::http::api::response::{json_text, no_store};
 use crate::http::protocol::request::{QueryParameters, ValidationErrors};
 use crate::http::protocol::respond;
 use crate::runtime::clock;
@@ -130,9 +129,7 @@ async fn read_stream(request: ApiRequest<ReadNotificationStream>) -> Result<Resp
 
 fn stream_response(body: AcknowledgingBody) -> Response {
     let kind = HeaderValue::from_static("application/json");
-    let mut response = respond::typed(StatusCode::OK, kind, Body::new(body));
-    CachePolicy::NoStore.set(response.headers_mut());
-    response
+    no_store(respond::typed(StatusCode::OK, kind, Body::new(body)))
 }
 
 /// Reads the parameters of a notification, and checks the rules of its query and the rules `checks` that the schema does

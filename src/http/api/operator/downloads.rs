@@ -14,7 +14,7 @@ use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
 use crate::access::orders::{DayRange, StatisticsRequest, downloads_as_csv};
 use crate::http::AppState;
 use crate::http::api::binding::ApiRequest;
-use crate::http::cache_policy::CachePolicy;
+use crate::http::api::response::no_store;
 use crate::http::protocol::request::ValidationErrors;
 use crate::http::protocol::respond;
 use crate::runtime::clock;
@@ -65,11 +65,10 @@ fn file_name(request: &StatisticsRequest) -> String {
 fn csv(name: &str, text: String) -> Result<Response> {
     // The header row is announced, so that programs need not guess (RFC 4180 §3).
     let kind = HeaderValue::from_static("text/csv; charset=utf-8; header=present");
-    let mut response = respond::typed(StatusCode::OK, kind, Body::from(text));
+    let mut response = no_store(respond::typed(StatusCode::OK, kind, Body::from(text)));
     let disposition = format!("attachment; filename=\"{name}\"");
     let disposition = HeaderValue::from_str(&disposition).map_err(Error::internal)?;
     response.headers_mut().insert(header::CONTENT_DISPOSITION, disposition);
-    CachePolicy::NoStore.set(response.headers_mut());
     Ok(response)
 }
 

@@ -93,7 +93,7 @@ async fn create_upload(app: &AppState, parts: &Parts) -> Result<Response> {
     let new = tus::parse_new(&parts.headers)?;
     let pending = app.shared.archive.uploads.pending();
     let upload = pending.create(caller.user().id, new, clock::now()).await?;
-    let mut response = tus::with_progress(tus::empty(StatusCode::CREATED), &upload);
+    let mut response = tus::with_progress(response::empty(StatusCode::CREATED), &upload);
     let address = format!("/ingest/v1/uploads/{}", upload.id);
     let address = HeaderValue::from_str(&address).map_err(Error::internal)?;
     response.headers_mut().insert(header::LOCATION, address);
@@ -142,7 +142,7 @@ async fn append_body(
     }
     match receive(writer, checksum, body).await? {
         Received::Stored(upload) => {
-            Ok(tus::with_progress(tus::empty(StatusCode::NO_CONTENT), &upload))
+            Ok(tus::with_progress(response::empty(StatusCode::NO_CONTENT), &upload))
         }
         Received::Mismatch => {
             let message = "the bytes do not have the checksum of Upload-Checksum";
@@ -225,7 +225,7 @@ async fn discard(request: ApiRequest<DiscardUpload>) -> Result<Response> {
 async fn discard_upload(app: &AppState, id: Result<String>, parts: &Parts) -> Result<Response> {
     let upload = own_upload(app, id, parts).await?;
     app.shared.archive.uploads.pending().discard(upload.id).await?;
-    Ok(tus::empty(StatusCode::NO_CONTENT))
+    Ok(response::empty(StatusCode::NO_CONTENT))
 }
 
 /// Finds the upload of a request of the protocol without a body.

@@ -1,7 +1,6 @@
 //! The headers of the protocol tus 1.0.0 for resumable uploads (<https://tus.io/protocols/resumable-upload>).
 
 use axum::{
-    body::Body,
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::Response,
 };
@@ -9,9 +8,8 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::checksum::ALGORITHM_NAMES;
 use crate::archive::ingest::{NewUpload, UploadLimits};
-use crate::http::cache_policy::CachePolicy;
+use crate::http::api::response;
 use crate::http::protocol::conditional;
-use crate::http::protocol::respond;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::database::PendingUpload;
 
@@ -63,20 +61,12 @@ pub(super) fn with_version(mut response: Response) -> Response {
 
 /// Responds with the supported version, extensions, checksums and file size.
 pub(super) fn capabilities(limits: UploadLimits) -> Response {
-    let mut response = with_version(empty(StatusCode::NO_CONTENT));
+    let mut response = with_version(response::empty(StatusCode::NO_CONTENT));
     let headers = response.headers_mut();
     headers.insert(TUS_VERSION, HeaderValue::from_static(VERSION));
     headers.insert(TUS_EXTENSION, HeaderValue::from_static(EXTENSIONS));
     headers.insert(TUS_MAX_SIZE, HeaderValue::from(limits.file_bytes_max));
     headers.insert(TUS_CHECKSUM_ALGORITHM, HeaderValue::from_static(ALGORITHM_NAMES));
-    response
-}
-
-/// Responds without a body.
-pub(super) fn empty(status: StatusCode) -> Response {
-    let mut response = respond::with_header_capacity(Body::empty());
-    *response.status_mut() = status;
-    CachePolicy::NoStore.set(response.headers_mut());
     response
 }
 
