@@ -10,7 +10,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use axum::{
-    http::{HeaderMap, HeaderName, Uri, header},
+    http::{HeaderMap, HeaderName, Uri, header, request::Parts},
     response::Response,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -102,12 +102,8 @@ pub(crate) fn visitor_headers(app: &AppState, visitor: &SiteVisitor) -> [(Header
 }
 
 /// Authenticates the caller of an API, which must be known and have the scope `roles` (contract access-5).
-pub(crate) async fn require_principal(
-    app: &AppState,
-    headers: &HeaderMap,
-    uri: &Uri,
-) -> Result<Arc<Principal>> {
-    let found = principal(app, headers, uri).await?;
+pub(crate) async fn require_principal(app: &AppState, parts: &Parts) -> Result<Arc<Principal>> {
+    let found = principal(app, &parts.headers, &parts.uri).await?;
     let caller = found.ok_or_else(unauthorized)?;
     caller.require_scope(model::account::Scope::Roles)?;
     Ok(caller)

@@ -7,7 +7,7 @@ use axum::{
     Router,
     body::Body,
     extract::{Path, Request, State, path::ErrorKind as PathErrorKind, rejection::PathRejection},
-    http::{HeaderMap, HeaderValue, StatusCode, Uri, header, request::Parts},
+    http::{HeaderValue, StatusCode, header, request::Parts},
     response::Response,
     routing::{MethodFilter, on},
 };
@@ -114,7 +114,7 @@ where
     let (parts, body) = request.into_parts();
     let has_bearer = credentials::has_bearer_token(&parts.headers);
     let path = segments(E::PATH, path);
-    let outcome = match E::Caller::authenticate(&app, &parts.headers, &parts.uri).await {
+    let outcome = match E::Caller::authenticate(&app, &parts).await {
         Ok(caller) => handler(ApiRequest { app, caller, parts, path, body, reader }).await,
         Err(refused) => Err(refused),
     };
@@ -267,27 +267,22 @@ pub(crate) trait Authenticate {
     /// Authenticates the caller of a request.
     fn authenticate(
         app: &AppState,
-        headers: &HeaderMap,
-        uri: &Uri,
+        parts: &Parts,
     ) -> impl Future<Output = Result<Self::Authenticated>> + Send;
 }
 
 impl Authenticate for KnownCaller {
     type Authenticated = Arc<Principal>;
 
-    async fn authenticate(
-        app: &AppState,
-        headers: &HeaderMap,
-        uri: &Uri,
-    ) -> Result<Self::Authenticated> {
-        credentials::require_principal(app, headers, uri).await
+    async fn authenticate(app: &AppState, parts: &Parts) -> Result<Self::Authenticated> {
+        credentials::require_principal(app, parts).await
     }
 }
 
 impl Authenticate for UnknownCaller {
     type Authenticated = ();
 
-    async fn authenticate(_: &AppState, _: &HeaderMap, _: &Uri) -> Result<()> {
+    async fn authenticate(_: &AppState, _: &Parts) -> Result<()> {
         Ok(())
     }
 }

@@ -48,7 +48,7 @@ async fn put_item(request: ApiRequest<PutItem>) -> Result<Response> {
     let item = request.parameters().map(|parameters| parameters.item);
     let ApiRequest { app, parts, body, .. } = request;
     // Checked before the body is read: a caller without the right must not fill the disk.
-    let caller = credentials::require_principal(&app, &parts.headers, &parts.uri).await;
+    let caller = credentials::require_principal(&app, &parts).await;
     let authorized =
         caller.and_then(|caller| authorize_provider(&app, &caller, AuditAction::ItemStored, item));
     let (key, permit) = match authorized {

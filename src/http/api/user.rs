@@ -36,7 +36,7 @@ pub(crate) fn endpoints() -> BoundEndpoints {
 async fn list_agreements(request: ApiRequest<ListAgreements>) -> Result<Response> {
     // Authenticated here, because errors announce the deprecation, too (contract api-20).
     let headers = &request.parts.headers;
-    let caller = credentials::require_principal(&request.app, headers, &request.parts.uri).await;
+    let caller = credentials::require_principal(&request.app, &request.parts).await;
     let response = match caller {
         Ok(caller) => {
             let agreements = Users::agreements(&caller, clock::now());

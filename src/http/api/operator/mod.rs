@@ -16,7 +16,7 @@ use api::operation::{
     LoadDownloads, LoadStatus, OperatorCaller, RemoveMessage, RetryDeliveries, RetryDelivery,
     RetryMessage, RetryMessages,
 };
-use axum::http::{HeaderMap, Uri};
+use axum::http::request::Parts;
 
 use crate::access::auth::Principal;
 use crate::http::AppState;
@@ -45,12 +45,8 @@ impl Authenticate for OperatorCaller {
     type Authenticated = Arc<Principal>;
 
     /// Refuses callers without the role with `operator_required`.
-    async fn authenticate(
-        app: &AppState,
-        headers: &HeaderMap,
-        uri: &Uri,
-    ) -> Result<Self::Authenticated> {
-        let caller = credentials::require_principal(app, headers, uri).await?;
+    async fn authenticate(app: &AppState, parts: &Parts) -> Result<Self::Authenticated> {
+        let caller = credentials::require_principal(app, parts).await?;
         caller.require_operator_role()?;
         Ok(caller)
     }

@@ -87,7 +87,7 @@ async fn create(request: ApiRequest<CreateUpload>) -> Result<Response> {
 }
 
 async fn create_upload(app: &AppState, parts: &Parts) -> Result<Response> {
-    let caller = credentials::require_principal(app, &parts.headers, &parts.uri).await?;
+    let caller = credentials::require_principal(app, parts).await?;
     require_uploader(&caller)?;
     tus::check_version(&parts.headers)?;
     let new = tus::parse_new(&parts.headers)?;
@@ -164,7 +164,7 @@ struct Begun {
 /// Checks the caller, the headers and the limits of a request that appends, before its body is read.
 async fn begin(app: &AppState, id: Result<String>, parts: &Parts) -> Result<Begun> {
     let headers = &parts.headers;
-    let caller = credentials::require_principal(app, headers, &parts.uri).await?;
+    let caller = credentials::require_principal(app, parts).await?;
     tus::check_version(headers)?;
     let upload = find(app, &caller, id).await?;
     let checksum = tus::checksum(headers)?.map(BodyChecksum::parse).transpose()?;
@@ -231,7 +231,7 @@ async fn discard_upload(app: &AppState, id: Result<String>, parts: &Parts) -> Re
 /// Finds the upload of a request of the protocol without a body.
 async fn own_upload(app: &AppState, id: Result<String>, parts: &Parts) -> Result<PendingUpload> {
     tus::check_version(&parts.headers)?;
-    let caller = credentials::require_principal(app, &parts.headers, &parts.uri).await?;
+    let caller = credentials::require_principal(app, parts).await?;
     find(app, &caller, id).await
 }
 
