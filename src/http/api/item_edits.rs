@@ -2,7 +2,7 @@
 //! list of its changes.
 
 use api::Json;
-use api::ingest::{ChangeItem, ItemPropertyEdit, ListItemChanges, LoadStoredItem};
+use api::ingest::{ChangeItem, ItemEdit, ItemPropertyEdit, ListItemChanges, LoadStoredItem};
 use axum::{
     http::{HeaderMap, header},
     response::Response,
@@ -20,7 +20,7 @@ use crate::http::protocol::conditional::ETag;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit::{self, AuditAction, AuditOutcome, ObjectKind};
-use crate::storage::database::ItemEdit;
+use crate::storage::database;
 use model::item::MetadataEdits;
 
 /// The endpoints of changes. `ingest` serves the other methods of an item's address.
@@ -73,9 +73,7 @@ async fn change(request: ApiRequest<ChangeItem>) -> Result<Response> {
 }
 
 /// Lists the latest changes, newest first.
-async fn list_changes(
-    request: ApiRequest<ListItemChanges>,
-) -> Result<Json<Vec<api::ingest::ItemEdit>>> {
+async fn list_changes(request: ApiRequest<ListItemChanges>) -> Result<Json<Vec<ItemEdit>>> {
     let item = request.parameters().map(|parameters| parameters.item);
     let key = readable_key(&request.caller, item)?;
     let found = request.app.shared.archive.uploads.edits(key.clone()).await?;
@@ -141,14 +139,14 @@ pub(super) async fn template_edits(
     }
 }
 
-fn edit_view(edit: ItemEdit) -> api::ingest::ItemEdit {
-    let ItemEdit { changed, version, changes, user_name } = edit;
+fn edit_view(edit: database::ItemEdit) -> ItemEdit {
+    let database::ItemEdit { changed, version, changes, user_name } = edit;
     let changes = changes.into_iter().map(|change| ItemPropertyEdit {
         property: change.property,
         old: change.old,
         new: change.new,
     });
-    api::ingest::ItemEdit { changed, version, changes: changes.collect(), user: user_name }
+    ItemEdit { changed, version, changes: changes.collect(), user: user_name }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Metadata templates over HTTP: named changes of fields for items and uploads.
 
 use api::uploads::{
-    CreateTemplate, ListTemplates, LoadTemplate, MetadataFields, RemoveTemplate, UpdateTemplate,
+    CreateTemplate, ListTemplates, LoadTemplate, MetadataFields, MetadataTemplate, RemoveTemplate,
+    UpdateTemplate,
 };
 use api::{Json, Tagged};
 use axum::{
@@ -19,7 +20,7 @@ use crate::http::api::binding::{ApiRequest, BoundEndpoints, ReadRequest};
 use crate::http::api::response::{json, plain_text};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::storage::database::MetadataTemplate;
+use crate::storage::database;
 use model::account::OrganizationId;
 use model::item::MetadataEdits;
 
@@ -33,9 +34,7 @@ pub(crate) fn endpoints() -> BoundEndpoints {
         .bind_response::<RemoveTemplate, _, _>(remove)
 }
 
-async fn list(
-    request: ApiRequest<ListTemplates>,
-) -> Result<Json<Vec<api::uploads::MetadataTemplate>>> {
+async fn list(request: ApiRequest<ListTemplates>) -> Result<Json<Vec<MetadataTemplate>>> {
     require_provider(&request.caller)?;
     let organization = request.caller.user().organization;
     let found = request.app.shared.archive.uploads.templates(organization).await?;
@@ -60,9 +59,7 @@ async fn create(request: ApiRequest<CreateTemplate>) -> Result<Response> {
     Ok(with_tag(response, &tag))
 }
 
-async fn load(
-    request: ApiRequest<LoadTemplate>,
-) -> Result<Tagged<api::uploads::MetadataTemplate>> {
+async fn load(request: ApiRequest<LoadTemplate>) -> Result<Tagged<MetadataTemplate>> {
     require_provider(&request.caller)?;
     let id = request.parameters()?.id;
     let organization = request.caller.user().organization;
@@ -70,9 +67,7 @@ async fn load(
     Ok(tagged(found.ok_or_else(|| no_template(id))?))
 }
 
-async fn update(
-    request: ApiRequest<UpdateTemplate>,
-) -> Result<Tagged<api::uploads::MetadataTemplate>> {
+async fn update(request: ApiRequest<UpdateTemplate>) -> Result<Tagged<MetadataTemplate>> {
     require_provider(&request.caller)?;
     let expected = expected_version(&request.parts.headers);
     let ReadRequest { app, caller, parameters, body: sent } = request.read().await?;
@@ -99,7 +94,7 @@ async fn remove(request: ApiRequest<RemoveTemplate>) -> Result<Response> {
     Ok(plain_text("removed"))
 }
 
-fn done(outcome: TemplateOutcome, id: i64) -> Result<MetadataTemplate> {
+fn done(outcome: TemplateOutcome, id: i64) -> Result<database::MetadataTemplate> {
     match outcome {
         TemplateOutcome::Missing => Err(no_template(id)),
         TemplateOutcome::Stale => Err(version_conflict("template")),
@@ -122,8 +117,8 @@ fn parse_fields(fields: &MetadataFields) -> Result<MetadataEdits> {
     MetadataEdits::parse(&fields.0).map_err(Error::internal)
 }
 
-fn view(template: MetadataTemplate) -> api::uploads::MetadataTemplate {
-    api::uploads::MetadataTemplate {
+fn view(template: database::MetadataTemplate) -> MetadataTemplate {
+    MetadataTemplate {
         id: template.id,
         name: template.name,
         shared: template.organization.is_none(),
@@ -133,7 +128,7 @@ fn view(template: MetadataTemplate) -> api::uploads::MetadataTemplate {
     }
 }
 
-fn tagged(template: MetadataTemplate) -> Tagged<api::uploads::MetadataTemplate> {
+fn tagged(template: database::MetadataTemplate) -> Tagged<MetadataTemplate> {
     let tag = format!("\"{}\"", template_tag(&template));
     Tagged { value: view(template), tag }
 }
