@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use jiff::Timestamp;
 use model::item::DocumentLayout;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -180,12 +180,8 @@ pub struct RemovedCollectionItem {
 pub struct CollectionWithItems {
     #[serde(flatten)]
     pub collection: Collection,
-    #[schemars(schema_with = "news_items")]
+    #[schemars(schema_with = "property::news_items")]
     pub items: Vec<Value>,
-}
-
-fn news_items(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "array", "items": { "$ref": "#/components/schemas/NewsItem" } })
 }
 
 /// The collection's name. Other properties of a collection may be sent too, and are ignored.

@@ -312,7 +312,7 @@ impl Default for StreamItems {
 /// The hits of a search.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SearchResult {
-    #[schemars(schema_with = "news_items")]
+    #[schemars(schema_with = "property::news_items")]
     pub hits: Vec<Value>,
     /// The total number of matching items.
     pub total: u64,
@@ -348,7 +348,7 @@ pub struct Suggestions {
 /// The latest matching item, or none.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StreamResult {
-    #[schemars(schema_with = "news_items")]
+    #[schemars(schema_with = "property::news_items")]
     pub hits: Vec<Value>,
 }
 
@@ -456,11 +456,6 @@ fn describe_facet(facet: Facet) -> (&'static str, &'static str) {
         ),
         Facet::MediaType => ("Only items of this media type, where the path has `_all`.", "image"),
     }
-}
-
-/// A list of news items, whose schema is the document's own.
-pub(crate) fn news_items(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "array", "items": { "$ref": "#/components/schemas/NewsItem" } })
 }
 
 fn counted_facets(generator: &mut SchemaGenerator) -> Schema {

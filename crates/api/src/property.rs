@@ -60,6 +60,11 @@ pub fn lists_of_words<T: VariantNames>(generator: &mut SchemaGenerator) -> Schem
     json_schema!({ "type": "array", "items": words::<T>(generator) })
 }
 
+/// A list of news items, whose schema is the document's own.
+pub(crate) fn news_items(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "items": { "$ref": "#/components/schemas/NewsItem" } })
+}
+
 /// An amount of money with two decimals, `1200.00`.
 #[must_use]
 pub fn amount(_: &mut SchemaGenerator) -> Schema {

@@ -11,7 +11,7 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 use crate::access::{Access, UnknownCaller};
 use crate::answer::Deprecated;
 use crate::body::NoBody;
-use crate::content::{RecentSpan, SearchScope, news_items};
+use crate::content::{RecentSpan, SearchScope};
 use crate::endpoint;
 use crate::endpoint::Section;
 use crate::limits::{HITS_DEFAULT, HITS_MAX};
@@ -99,7 +99,7 @@ endpoint! {
 
 /// The items that were found.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ItemsOfKey(#[schemars(schema_with = "news_items")] pub Vec<Value>);
+pub struct ItemsOfKey(#[schemars(schema_with = "property::news_items")] pub Vec<Value>);
 
 /// Products by agreement id.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
