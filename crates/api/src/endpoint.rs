@@ -48,12 +48,8 @@ pub struct RequestHeader {
 
 impl RequestHeader {
     /// The version of an object that a change is based on.
-    pub const IF_MATCH: Self = Self {
-        name: "If-Match",
-        description: "The `ETag` of the version that the change is based on.",
-        required: true,
-        integer_from: None,
-    };
+    pub const IF_MATCH: Self =
+        Self::required("If-Match", "The `ETag` of the version that the change is based on.");
     /// The entity tags of a cached version.
     pub const IF_NONE_MATCH: Self =
         Self::optional("If-None-Match", "Entity tags of cached versions.");
@@ -68,8 +64,19 @@ impl RequestHeader {
         "The id of the request in the answer and the log: up to 64 letters, digits, `-`, `_` and `.`.",
     );
 
-    const fn optional(name: &'static str, description: &'static str) -> Self {
+    /// Declares a text that a request may have.
+    pub(crate) const fn optional(name: &'static str, description: &'static str) -> Self {
         Self { name, description, required: false, integer_from: None }
+    }
+
+    /// Declares a text that a request must have.
+    pub(crate) const fn required(name: &'static str, description: &'static str) -> Self {
+        Self { required: true, ..Self::optional(name, description) }
+    }
+
+    /// Makes the value an integer of at least `minimum`.
+    pub(crate) const fn integer(self, minimum: u64) -> Self {
+        Self { integer_from: Some(minimum), ..self }
     }
 }
 

@@ -31,31 +31,20 @@ const SECTION: Section = Section {
         `ROLE_PROVIDER`.",
 };
 
-const UPLOAD_LENGTH: RequestHeader = RequestHeader {
-    name: "Upload-Length",
-    description: "The length of the file in bytes.",
-    required: true,
-    integer_from: Some(1),
-};
-const UPLOAD_METADATA: RequestHeader = RequestHeader {
-    name: "Upload-Metadata",
-    description: "`filename` and its value in base64, for example `filename aGFyYm91ci5qcGc=`, and optionally \
+const UPLOAD_LENGTH: RequestHeader =
+    RequestHeader::required("Upload-Length", "The length of the file in bytes.").integer(1);
+const UPLOAD_METADATA: RequestHeader = RequestHeader::required(
+    "Upload-Metadata",
+    "`filename` and its value in base64, for example `filename aGFyYm91ci5qcGc=`, and optionally \
         `fingerprint` with a text by which the client recognizes its file again, separated by commas.",
-    required: true,
-    integer_from: None,
-};
-const UPLOAD_OFFSET: RequestHeader = RequestHeader {
-    name: "Upload-Offset",
-    description: "The number of bytes that were received before.",
-    required: true,
-    integer_from: Some(0),
-};
-const UPLOAD_CHECKSUM: RequestHeader = RequestHeader {
-    name: "Upload-Checksum",
-    description: "`sha256` or `sha1`, a space, and the checksum of the body in base64.",
-    required: false,
-    integer_from: None,
-};
+);
+const UPLOAD_OFFSET: RequestHeader =
+    RequestHeader::required("Upload-Offset", "The number of bytes that were received before.")
+        .integer(0);
+const UPLOAD_CHECKSUM: RequestHeader = RequestHeader::optional(
+    "Upload-Checksum",
+    "`sha256` or `sha1`, a space, and the checksum of the body in base64.",
+);
 /// A change of a template need not name the version.
 const TEMPLATE_VERSION: RequestHeader =
     RequestHeader { required: false, ..RequestHeader::IF_MATCH };
