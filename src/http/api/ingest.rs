@@ -34,6 +34,8 @@ use model::{ItemId, ItemKey, MediaType};
 
 /// The name of the part that holds the document.
 const ITEM_PART: &str = "item";
+/// The document in refusals.
+const DOCUMENT: &str = "The document";
 /// The name of the part with the source rights.
 const RIGHTS_PART: &str = "rights";
 
@@ -233,7 +235,7 @@ async fn read_document_body(body: Body) -> Result<Vec<u8>> {
         let chunk = chunk.map_err(|cause| {
             Error::invalid("body", "", "format", "the body ended early").with_source(cause)
         })?;
-        if let Err(refused) = append_chunk(&mut document, &chunk) {
+        if let Err(refused) = append_chunk(&mut document, &chunk, DOCUMENT, DOCUMENT_BYTES_MAX) {
             drain_body(Body::from_stream(stream)).await;
             return Err(refused);
         }
@@ -241,14 +243,14 @@ async fn read_document_body(body: Body) -> Result<Vec<u8>> {
     Ok(document)
 }
 
-fn append_chunk(document: &mut Vec<u8>, chunk: &Bytes) -> Result<()> {
+/// Appends a chunk to `bytes`. Fails if they are then more than `limit`; `what` names them in the refusal.
+fn append_chunk(bytes: &mut Vec<u8>, chunk: &Bytes, what: &str, limit: u64) -> Result<()> {
     // Checked before the chunk is copied, so that memory stays within the limit.
-    let limit = usize::try_from(DOCUMENT_BYTES_MAX).unwrap_or(usize::MAX);
-    if document.len() + chunk.len() > limit {
-        let message = format!("The document has more than {DOCUMENT_BYTES_MAX} bytes");
+    if bytes.len() as u64 + chunk.len() as u64 > limit {
+        let message = format!("{what} has more than {limit} bytes");
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
-    document.extend_from_slice(chunk);
+    bytes.extend_from_slice(chunk);
     Ok(())
 }
 
@@ -300,7 +302,7 @@ async fn read_parts(
             let message = format!("the part {name} occurs twice");
             problems.push(ErrorDetail::of_rule("maximum", "body", name, message));
         } else if name == ITEM_PART {
-            document = Some(read_document(&mut field).await?);
+            document = Some(read_part(&mut field, DOCUMENT, DOCUMENT_BYTES_MAX).await?);
             continue;
         } else if name == RIGHTS_PART {
             rights = Some(read_rights(&mut field).await?);
@@ -346,25 +348,18 @@ fn check_part_name(media_type: MediaType, name: &str) -> Result<(), ErrorDetail>
     })
 }
 
-async fn read_document(field: &mut Field<'_>) -> Result<Vec<u8>> {
-    let mut document = Vec::new();
+/// Reads a part of at most `limit` bytes; `what` names it in the refusal.
+async fn read_part(field: &mut Field<'_>, what: &str, limit: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
     while let Some(chunk) = field.chunk().await.map_err(multipart_error)? {
-        append_chunk(&mut document, &chunk)?;
+        append_chunk(&mut bytes, &chunk, what, limit)?;
     }
-    Ok(document)
+    Ok(bytes)
 }
 
 /// Reads and parses the part with rights; the inner error is about its content.
 async fn read_rights(field: &mut Field<'_>) -> Result<Result<RightsMetadata, ErrorDetail>> {
-    let mut text = Vec::new();
-    while let Some(chunk) = field.chunk().await.map_err(multipart_error)? {
-        if text.len() + chunk.len() > RIGHTS_STATEMENT_BYTES_MAX {
-            let message =
-                format!("{RIGHTS_PART} has more than {RIGHTS_STATEMENT_BYTES_MAX} bytes");
-            return Err(Error::new(ErrorKind::TooLarge, message));
-        }
-        text.extend_from_slice(&chunk);
-    }
+    let text = read_part(field, RIGHTS_PART, RIGHTS_STATEMENT_BYTES_MAX as u64).await?;
     let parsed = match serde_json::from_slice(&text) {
         Ok(value) => parse_rights_statement(&value).map_err(|cause| rights_error(&cause)),
         Err(cause) => {
