@@ -32,17 +32,6 @@ pub struct DocumentParts {
 }
 
 impl Document {
-    /// Creates a document without operations.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            requests: schema::for_requests(),
-            answers: schema::for_answers(),
-            paths: Map::new(),
-            tags: Vec::new(),
-        }
-    }
-
     /// Adds the operation `E`.
     ///
     /// Panics if an operation has the same path and method, which a test of the whole document finds.
@@ -154,8 +143,14 @@ impl Document {
 }
 
 impl Default for Document {
+    /// Creates a document without operations.
     fn default() -> Self {
-        Self::new()
+        Self {
+            requests: schema::for_requests(),
+            answers: schema::for_answers(),
+            paths: Map::new(),
+            tags: Vec::new(),
+        }
     }
 }
 

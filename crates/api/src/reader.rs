@@ -53,16 +53,6 @@ pub struct RequestReader<E> {
 }
 
 impl<E: Endpoint> RequestReader<E> {
-    /// Compiles the schema of `E`.
-    #[must_use]
-    pub fn new() -> Self {
-        let schema = schema::for_requests().into_root_schema_for::<E>().to_value();
-        let properties = schema["properties"].as_object().into_iter().flatten();
-        let parameters =
-            properties.map(|(name, property)| parameter::<E>(name, property)).collect();
-        Self { parameters, validator: schema::compile(&schema), endpoint: PhantomData }
-    }
-
     /// Reads the parameters from the segments of the path by name, and from the query. Unknown query parameters are ignored,
     /// and one without a value counts as absent.
     ///
@@ -137,8 +127,13 @@ impl<E: Endpoint> RequestReader<E> {
 }
 
 impl<E: Endpoint> Default for RequestReader<E> {
+    /// Compiles the schema of `E`.
     fn default() -> Self {
-        Self::new()
+        let schema = schema::for_requests().into_root_schema_for::<E>().to_value();
+        let properties = schema["properties"].as_object().into_iter().flatten();
+        let parameters =
+            properties.map(|(name, property)| parameter::<E>(name, property)).collect();
+        Self { parameters, validator: schema::compile(&schema), endpoint: PhantomData }
     }
 }
 

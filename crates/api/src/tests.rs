@@ -38,7 +38,7 @@ fn short(faults: Vec<Fault>) -> Vec<(&'static str, &'static str, String)> {
 }
 
 fn listed(query: &str) -> Result<ListOrders, Vec<(&'static str, &'static str, String)>> {
-    RequestReader::<ListOrders>::new().read(&[], &pairs(query)).map_err(short)
+    RequestReader::<ListOrders>::default().read(&[], &pairs(query)).map_err(short)
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn err_every_wrong_parameter_is_named() {
 
 #[test]
 fn err_a_path_that_is_no_number_is_named() {
-    let reader = RequestReader::<LoadOrder>::new();
+    let reader = RequestReader::<LoadOrder>::default();
     let read = |id: Option<&str>| {
         let segment = ("id".to_owned(), id.map(str::to_owned));
         reader.read(&[segment], &[]).map(|order| order.id).map_err(short)
@@ -150,7 +150,7 @@ fn a_profile_is_any_object_and_the_name_of_a_key_is_visible() {
 #[test]
 fn a_renamed_word_and_the_pattern_of_a_segment_are_read() {
     let segment = |name: &str, text: &str| [(name.to_owned(), Some(text.to_owned()))];
-    let reader = RequestReader::<RegisterDevice>::new();
+    let reader = RequestReader::<RegisterDevice>::default();
     let read = |token: &str, query: &str| {
         reader.read(&segment("token", token), &pairs(query)).map_err(short)
     };
@@ -164,7 +164,7 @@ fn a_renamed_word_and_the_pattern_of_a_segment_are_read() {
     let missing = [("required", "query", "type"), ("required", "query", "model")];
     let missing = missing.map(|(rule, place, path)| (rule, place, path.to_owned()));
     assert_eq!(read("t", ""), Err(missing.to_vec()));
-    let reader = RequestReader::<LoadProfileProperties>::new();
+    let reader = RequestReader::<LoadProfileProperties>::default();
     let read = |text: &str| reader.read(&segment("property", text), &[]).map_err(short);
     assert_eq!(read("a, b,").unwrap().property, "a, b,");
     for text in [",", " , "] {
@@ -184,7 +184,7 @@ fn a_printed_request_reads_back() {
 
 #[test]
 fn the_document_describes_parameters_bodies_and_answers() {
-    let mut document = Document::new();
+    let mut document = Document::default();
     document.describe::<ListOrders>();
     document.describe::<UpdateOrder>();
     document.describe::<SearchItems>();
@@ -368,7 +368,7 @@ fn a_uri_has_a_scheme_and_only_characters_of_uris() {
 
 fn searched(media_type: &str, query: &str) -> PartialRequest<SearchItems> {
     let segment = ("mediaType".to_owned(), Some(media_type.to_owned()));
-    RequestReader::<SearchItems>::new().read_valid(&[segment], &pairs(query))
+    RequestReader::<SearchItems>::default().read_valid(&[segment], &pairs(query))
 }
 
 #[test]
@@ -396,7 +396,7 @@ fn ok_lists_are_split_unless_they_are_repeated() {
 
 #[test]
 fn filters_with_a_range_or_words_show_them_and_leave_the_check_to_their_parser() {
-    let mut document = Document::new();
+    let mut document = Document::default();
     document.describe::<SearchItems>();
     let parts = document.finish();
     let search = &parts.paths[SearchItems::PATH]["get"];
@@ -442,7 +442,7 @@ fn scheduled(
     query: &str,
 ) -> Result<CreateScheduledEmailNotification, Vec<(&'static str, &'static str, String)>> {
     let media_type = ("mediaType".to_owned(), Some("_all".to_owned()));
-    let reader = RequestReader::<CreateScheduledEmailNotification>::new();
+    let reader = RequestReader::<CreateScheduledEmailNotification>::default();
     reader.read(&[media_type], &pairs(query)).map_err(short)
 }
 
@@ -457,7 +457,7 @@ fn parameters_of_a_flattened_field_read_back() {
     assert_eq!(path, "/content/v1/_all/notification/scheduled-email");
     let decoded = query.replace("%40", "@").replace("%2F", "/");
     assert_eq!(scheduled(&decoded), Ok(found));
-    let mut document = Document::new();
+    let mut document = Document::default();
     document.describe::<ReplaceScheduledEmailNotification>();
     let parts = document.finish();
     let replace = &parts.paths[ReplaceScheduledEmailNotification::PATH]["put"];
@@ -478,7 +478,7 @@ fn err_a_wrong_element_is_named_by_its_list() {
 
 #[test]
 fn a_segment_of_several_names_an_item() {
-    let reader = RequestReader::<ChangeItem>::new();
+    let reader = RequestReader::<ChangeItem>::default();
     let read = |media_type: &str, id: &str, query: &str| {
         let segments = [("mediaType", media_type), ("id", id)];
         let segments = segments.map(|(name, text)| (name.to_owned(), Some(text.to_owned())));
@@ -544,7 +544,7 @@ fn err_a_template_names_all_problems_at_once() {
 
 #[test]
 fn parameters_that_several_operations_share_are_read_with_their_own() {
-    let read = |query: &str| RequestReader::<ListMessages>::new().read(&[], &pairs(query));
+    let read = |query: &str| RequestReader::<ListMessages>::default().read(&[], &pairs(query));
     let found = read("start=7&state=parked").unwrap();
     assert_eq!((found.range, found.state), (ListRange { size: 20, start: 7 }, Some(Parked)));
     let expected =

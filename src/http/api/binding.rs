@@ -91,7 +91,7 @@ impl BoundEndpoints {
 
     /// Describes the endpoints for OpenAPI.
     pub(crate) fn document(&self) -> api::DocumentParts {
-        let mut document = Document::new();
+        let mut document = Document::default();
         self.describe.iter().for_each(|describe| describe(&mut document));
         document.describe_media();
         document.finish()
@@ -154,7 +154,7 @@ struct EndpointReader<E: Endpoint> {
 impl<E: Endpoint> EndpointReader<E> {
     fn new() -> Self {
         Self {
-            parameters: LazyLock::new(RequestReader::new),
+            parameters: LazyLock::new(RequestReader::default),
             body: LazyLock::new(<E::Body as RequestBody>::Reader::default),
         }
     }

@@ -20,7 +20,7 @@ fn searched(text: &str) -> Result<SearchParameters> {
     let zone = zone();
     let context = SearchContext { zone: &zone, caller: None, now: Timestamp::UNIX_EPOCH };
     let path: [DecodedParameter; 1] = [("mediaType".to_owned(), Some("image".to_owned()))];
-    let reader = RequestReader::<SearchItems>::new();
+    let reader = RequestReader::<SearchItems>::default();
     check_parameters(&reader, &path, &query, |read, problems| {
         check_search(&context, read, problems)
     })
