@@ -15,9 +15,9 @@ pub trait Answer {
     /// Adds the answer to `responses`, the responses of an operation by status.
     fn describe(generator: &mut SchemaGenerator, responses: &mut Map<String, Value>);
 
-    /// Parses a successful response, whose body is JSON unless an answer says otherwise.
+    /// Parses a successful response, whose body is JSON unless an answer says otherwise. An empty body is `null`.
     fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<Self::Content> {
-        serde_json::from_slice(body)
+        serde_json::from_slice(if body.is_empty() { b"null".as_slice() } else { body })
     }
 }
 
@@ -157,10 +157,6 @@ impl Answer for NoContent {
 
     fn describe(_: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
         responses.insert("204".to_owned(), json!({ "description": "Done." }));
-    }
-
-    fn parse(_: &HeaderMap, _: &[u8]) -> serde_json::Result<()> {
-        Ok(())
     }
 }
 

@@ -1,6 +1,5 @@
 //! Uploads: files that are sent in parts, described and published, and metadata templates.
 
-use http::HeaderMap;
 use jiff::Timestamp;
 use model::item::MetadataEdits;
 use model::{ItemId, MediaType};
@@ -190,10 +189,6 @@ impl Answer for UploadCreated {
         let response = json!({ "description": "The upload is declared.", "headers": headers });
         responses.insert("201".to_owned(), response);
     }
-
-    fn parse(_: &HeaderMap, _: &[u8]) -> serde_json::Result<()> {
-        Ok(())
-    }
 }
 
 /// 200 with an upload, whose progress is in the headers too.
@@ -231,10 +226,6 @@ impl Answer for BytesStored {
             let refusal = json!({ "description": description, "content": content });
             responses.insert(status.to_owned(), refusal);
         }
-    }
-
-    fn parse(_: &HeaderMap, _: &[u8]) -> serde_json::Result<()> {
-        Ok(())
     }
 }
 
