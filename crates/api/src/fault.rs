@@ -209,7 +209,6 @@ fn describe_pattern(pattern: &str) -> String {
             "must not have control characters".to_owned()
         }
         crate::property::CODE => "has a `-` without a product code after it".to_owned(),
-        crate::property::VISIBLE => "is empty".to_owned(),
         crate::property::VISIBLE_LINE => "is empty or has control characters".to_owned(),
         crate::property::ELEMENTS => "has no elements, expected at least one".to_owned(),
         other => format!("does not match {other}"),

@@ -23,8 +23,6 @@ const PHONE_CHARS_MAX: usize = 40;
 pub const LINE: &str = r"^[^\x00-\x1f\x7f-\x9f]*$";
 /// The pattern of several lines: no control characters but tab, line feed and carriage return.
 pub const LINES: &str = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]*$";
-/// The pattern of a text that a person sees: anything but spaces.
-pub const VISIBLE: &str = r"\S";
 /// The pattern of one line that a person sees: no control characters, and not only spaces.
 pub const VISIBLE_LINE: &str =
     r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$";
