@@ -18,282 +18,162 @@ pub struct ErrorCode {
     pub remedy: &'static str,
 }
 
-const fn invalid(code: &'static str, meaning: &'static str, remedy: &'static str) -> ErrorCode {
-    ErrorCode { code, kind: ErrorKind::InvalidArgument, meaning, remedy }
-}
-
-const fn forbidden(code: &'static str, meaning: &'static str, remedy: &'static str) -> ErrorCode {
-    ErrorCode { code, kind: ErrorKind::Forbidden, meaning, remedy }
-}
-
-const fn overloaded(code: &'static str, meaning: &'static str, remedy: &'static str) -> ErrorCode {
-    ErrorCode { code, kind: ErrorKind::Overloaded, meaning, remedy }
-}
-
 const RETRY: &str = "Retry after the seconds that `Retry-After` names.";
 
-/// The codes that are not validation rules, in the order of their statuses.
-pub const ERROR_CODES: &[ErrorCode] = &[
-    invalid(
-        "license_not_applicable",
+/// Defines the list of all codes: the kind, the code, the meaning and the remedy of each.
+macro_rules! error_code_table {
+    ($($kind:ident $code:literal: $meaning:literal, $remedy:expr;)*) => {
+        /// The codes that are not validation rules, in the order of their statuses.
+        pub const ERROR_CODES: &[ErrorCode] = &[$(ErrorCode {
+            code: $code,
+            kind: ErrorKind::$kind,
+            meaning: $meaning,
+            remedy: $remedy,
+        },)*];
+    };
+}
+
+error_code_table! {
+    InvalidArgument "license_not_applicable":
         "The order names a licence that its agreement does not offer.",
-        "Report the order with one of the licences that the order lists.",
-    ),
-    invalid(
-        "mailDomain_not_allowed",
+        "Report the order with one of the licences that the order lists.";
+    InvalidArgument "mailDomain_not_allowed":
         "The user's address lies outside the mail domains of the organization.",
-        "Use an address in one of the organization's domains, or ask the operator to add the domain.",
-    ),
-    invalid(
-        "order_already_reported",
+        "Use an address in one of the organization's domains, or ask the operator to add the domain.";
+    InvalidArgument "order_already_reported":
         "The order has been reported before, and a report is final.",
-        "Read the order to see what was reported; ask the operator for a correction.",
-    ),
-    invalid(
-        "phoneNumber_direct_invalid",
+        "Read the order to see what was reported; ask the operator for a correction.";
+    InvalidArgument "phoneNumber_direct_invalid":
         "The direct telephone number is not a telephone number.",
-        "Send digits with an optional leading `+`, spaces, hyphens or parentheses.",
-    ),
-    invalid(
-        "userName_in_use",
+        "Send digits with an optional leading `+`, spaces, hyphens or parentheses.";
+    InvalidArgument "userName_in_use":
         "Another user already has this user name, which is the e-mail address.",
-        "Choose another address, or change the existing user.",
-    ),
-    forbidden(
-        "admin_required",
+        "Choose another address, or change the existing user.";
+    Forbidden "admin_required":
         "The operation needs the access level `admin` in the caller's organization.",
-        "Ask an administrator of the organization to make the call or to grant the access level.",
-    ),
-    forbidden(
-        "agreement_required",
+        "Ask an administrator of the organization to make the call or to grant the access level.";
+    Forbidden "agreement_required":
         "No agreement of the caller that is in force covers the item, or its prepaid downloads are used up.",
-        "Check `agr` if the request names an agreement; otherwise the organization needs an agreement that \
-         covers the item's products.",
-    ),
-    forbidden(
-        "api_key_unsupported",
+        "Check `agr` if the request names an agreement; otherwise the organization needs an agreement that covers the \
+         item's products.";
+    Forbidden "api_key_unsupported":
         "The operation acts for a logged-in user and does not accept an API key.",
-        "Call it with an access token.",
-    ),
-    forbidden(
-        "insufficient_scope",
+        "Call it with an access token.";
+    Forbidden "insufficient_scope":
         "The access token lacks a scope that the operation needs; `WWW-Authenticate` names it.",
-        "Authorize again and request that scope.",
-    ),
-    forbidden(
-        "operator_channel",
+        "Authorize again and request that scope.";
+    Forbidden "operator_channel":
         "The channel belongs to the operator, so its user cannot change it.",
-        "Ask the operator, or create a channel under another name.",
-    ),
-    forbidden(
-        "operator_required",
+        "Ask the operator, or create a channel under another name.";
+    Forbidden "operator_required":
         "Only accounts with the role `ROLE_OPERATOR` see how the service runs.",
-        "Use an account with that role, which `wirephoto user role` gives.",
-    ),
-    forbidden(
-        "order_required",
-        "The agreement sells item by item, and no order for this item has been approved. The request has placed \
-         one.",
-        "Have an administrator of the organization approve the order, then repeat the request.",
-    ),
-    forbidden(
-        "organization_required",
+        "Use an account with that role, which `wirephoto user role` gives.";
+    Forbidden "order_required":
+        "The agreement sells item by item, and no order for this item has been approved. The request has placed one.",
+        "Have an administrator of the organization approve the order, then repeat the request.";
+    Forbidden "organization_required":
         "The user belongs to no organization, and the operation acts on one.",
-        "Ask the operator to assign the user to an organization.",
-    ),
-    forbidden(
-        "provider_required",
+        "Ask the operator to assign the user to an organization.";
+    Forbidden "provider_required":
         "Only accounts with the role `ROLE_PROVIDER` may send, change or withdraw items, and administer users with \
          that role.",
-        "Use an account with that role.",
-    ),
-    forbidden(
-        "read_only_node",
+        "Use an account with that role.";
+    Forbidden "read_only_node":
         "This node serves media and never writes to the database.",
-        "Send the request to a node whose `server.role` is `all` or `web`; check the routing rules of the \
-         load balancer.",
-    ),
-    forbidden(
-        "service_account_unsupported",
+        "Send the request to a node whose `server.role` is `all` or `web`; check the routing rules of the load \
+         balancer.";
+    Forbidden "service_account_unsupported":
         "The operation acts for a person and does not accept a service account.",
-        "Call it with the token of a user.",
-    ),
-    ErrorCode {
-        code: "item_exists",
-        kind: ErrorKind::Conflict,
-        meaning: "The uploaded file would replace an item that exists, which the request does not ask for.",
-        remedy: "Repeat the request with `existing` set to `replace`, or to `new` for an item of its own.",
-    },
-    ErrorCode {
-        code: "upload_incomplete",
-        kind: ErrorKind::Conflict,
-        meaning: "The upload lacks bytes of its file, so it cannot be read or published.",
-        remedy: "Continue the upload from the offset that `HEAD` reports.",
-    },
-    ErrorCode {
-        code: "upload_offset",
-        kind: ErrorKind::Conflict,
-        meaning: "`Upload-Offset` is not the number of bytes that the service has received.",
-        remedy: "Read the offset with `HEAD` and continue from there.",
-    },
-    ErrorCode {
-        code: "tus_version",
-        kind: ErrorKind::Stale,
-        meaning: "`Tus-Resumable` names a version of the protocol that the service does not support.",
-        remedy: "Use the version that `Tus-Version` lists.",
-    },
-    ErrorCode {
-        code: "version_conflict",
-        kind: ErrorKind::Stale,
-        meaning: "The item or template changed since the version that `If-Match` names, or while an upload \
-                  replaced it.",
-        remedy: "Read it again, compare its values with yours, and repeat the change with the new `ETag`.",
-    },
-    ErrorCode {
-        code: "checksum_mismatch",
-        kind: ErrorKind::InvalidArgument,
-        meaning: "The bytes do not have the checksum that `Upload-Checksum` names; the status is 460.",
-        remedy: "Send the bytes again from the same offset.",
-    },
-    ErrorCode {
-        code: "upload_quota",
-        kind: ErrorKind::TooLarge,
-        meaning: "The user has as many unpublished uploads, or bytes in them, as are allowed \
-                  (`ingest.upload_user_bytes`).",
-        remedy: "Publish or discard uploads.",
-    },
-    overloaded(
-        "archives",
-        "As many zip archives as `media.archives` allows are being assembled.",
-        RETRY,
-    ),
-    overloaded(
-        "channel_keys",
-        "Too many private keys of channels are being decrypted at the same time.",
-        RETRY,
-    ),
-    overloaded(
-        "channel_tests",
-        "Too many channel tests are running, or the user has started too many within a minute.",
-        RETRY,
-    ),
-    overloaded(
-        "client_archives",
+        "Call it with the token of a user.";
+    Conflict "item_exists":
+        "The uploaded file would replace an item that exists, which the request does not ask for.",
+        "Repeat the request with `existing` set to `replace`, or to `new` for an item of its own.";
+    Conflict "upload_incomplete":
+        "The upload lacks bytes of its file, so it cannot be read or published.",
+        "Continue the upload from the offset that `HEAD` reports.";
+    Conflict "upload_offset":
+        "`Upload-Offset` is not the number of bytes that the service has received.",
+        "Read the offset with `HEAD` and continue from there.";
+    Stale "tus_version":
+        "`Tus-Resumable` names a version of the protocol that the service does not support.",
+        "Use the version that `Tus-Version` lists.";
+    Stale "version_conflict":
+        "The item or template changed since the version that `If-Match` names, or while an upload replaced it.",
+        "Read it again, compare its values with yours, and repeat the change with the new `ETag`.";
+    InvalidArgument "checksum_mismatch":
+        "The bytes do not have the checksum that `Upload-Checksum` names; the status is 460.",
+        "Send the bytes again from the same offset.";
+    TooLarge "upload_quota":
+        "The user has as many unpublished uploads, or bytes in them, as are allowed (`ingest.upload_user_bytes`).",
+        "Publish or discard uploads.";
+    Overloaded "archives":
+        "As many zip archives as `media.archives` allows are being assembled.", RETRY;
+    Overloaded "channel_keys":
+        "Too many private keys of channels are being decrypted at the same time.", RETRY;
+    Overloaded "channel_tests":
+        "Too many channel tests are running, or the user has started too many within a minute.", RETRY;
+    Overloaded "client_archives":
         "The client is already downloading as many zip archives as `media.client_archives` allows.",
-        "Finish a download before starting the next one.",
-    ),
-    overloaded(
-        "client_logins",
-        "Too many logins from the same network are waiting (`auth.login_queue_per_address`).",
-        RETRY,
-    ),
-    overloaded(
-        "client_megapixels",
+        "Finish a download before starting the next one.";
+    Overloaded "client_logins":
+        "Too many logins from the same network are waiting (`auth.login_queue_per_address`).", RETRY;
+    Overloaded "client_megapixels":
         "The client has used up its render budget (`media.client_megapixels_s`).",
-        "Retry after the seconds that `Retry-After` names, and spread the requests; cached renditions cost \
-         nothing.",
-    ),
-    overloaded(
-        "client_render_queue",
-        "As many renders of this client are waiting as `media.client_queue_share` allows.",
-        RETRY,
-    ),
-    overloaded(
-        "client_polls",
+        "Retry after the seconds that `Retry-After` names, and spread the requests; cached renditions cost nothing.";
+    Overloaded "client_render_queue":
+        "As many renders of this client are waiting as `media.client_queue_share` allows.", RETRY;
+    Overloaded "client_polls":
         "The client already holds as many waiting polls as `search.client_polls` allows.",
-        "Use one poll at a time for each stream.",
-    ),
-    overloaded(
-        "client_upload_parts",
+        "Use one poll at a time for each stream.";
+    Overloaded "client_upload_parts":
         "The user is already sending as many parts of uploads as one user may send at a time.",
-        "Send fewer files at the same time.",
-    ),
-    overloaded(
-        "client_stream_polls",
+        "Send fewer files at the same time.";
+    Overloaded "client_stream_polls":
         "The user already holds as many waiting polls as `notifications.client_polls` allows.",
-        "Use one poll at a time for each stream.",
-    ),
-    overloaded("database_queue", "Too many calls are waiting for the database.", RETRY),
-    overloaded(
-        "deliveries",
+        "Use one poll at a time for each stream.";
+    Overloaded "database_queue": "Too many calls are waiting for the database.", RETRY;
+    Overloaded "deliveries":
         "The organization has as many waiting deliveries as `delivery.queue_max` allows.",
         "Wait until some are delivered. If the queue does not shrink, check the receiving systems under \
-         `/user/v1/delivery?state=failed`.",
-    ),
-    overloaded(
-        "failed_logins",
-        "Too many logins have failed for this user name or from this network, so logins are refused for a \
-         while, correct ones as well.",
-        "Wait the seconds that `Retry-After` names, and fix the client that sends wrong credentials.",
-    ),
-    overloaded("logins", "As many logins as `auth.login_queue` allows are waiting.", RETRY),
-    overloaded(
-        "made_users",
-        "The organization has created as many users as it may within a period.",
-        RETRY,
-    ),
-    overloaded(
-        "notifications",
+         `/user/v1/delivery?state=failed`.";
+    Overloaded "failed_logins":
+        "Too many logins have failed for this user name or from this network, so logins are refused for a while, \
+         correct ones as well.",
+        "Wait the seconds that `Retry-After` names, and fix the client that sends wrong credentials.";
+    Overloaded "logins": "As many logins as `auth.login_queue` allows are waiting.", RETRY;
+    Overloaded "made_users":
+        "The organization has created as many users as it may within a period.", RETRY;
+    Overloaded "notifications":
         "The user has as many notifications as are allowed.",
-        "Remove notifications that are no longer used.",
-    ),
-    overloaded(
-        "password_resets",
-        "Too many password resets have been requested for this account or from this network.",
-        RETRY,
-    ),
-    overloaded(
-        "polls",
+        "Remove notifications that are no longer used.";
+    Overloaded "password_resets":
+        "Too many password resets have been requested for this account or from this network.", RETRY;
+    Overloaded "polls":
         "As many polls of the deprecated stream as `search.polls` allows are waiting.",
-        "Retry later, or use a notification stream instead.",
-    ),
-    overloaded("render_queue", "The render queue is full (`media.queue`).", RETRY),
-    overloaded("searches", "Too many searches are waiting for a search thread.", RETRY),
-    overloaded(
-        "stream_asks",
-        "Too many reads of notification streams are waiting for the database.",
-        RETRY,
-    ),
-    overloaded(
-        "stream_polls",
-        "As many polls of notification streams as `notifications.polls` allows are waiting.",
-        RETRY,
-    ),
-    overloaded(
-        "upload_parts",
-        "As many parts of uploads as this node receives at a time are being sent.",
-        RETRY,
-    ),
-    overloaded(
-        "upload_space",
+        "Retry later, or use a notification stream instead.";
+    Overloaded "render_queue": "The render queue is full (`media.queue`).", RETRY;
+    Overloaded "searches": "Too many searches are waiting for a search thread.", RETRY;
+    Overloaded "stream_asks":
+        "Too many reads of notification streams are waiting for the database.", RETRY;
+    Overloaded "stream_polls":
+        "As many polls of notification streams as `notifications.polls` allows are waiting.", RETRY;
+    Overloaded "upload_parts":
+        "As many parts of uploads as this node receives at a time are being sent.", RETRY;
+    Overloaded "upload_space":
         "The unpublished uploads of all users take as much space as `ingest.upload_total_bytes` allows.",
-        "Publish or discard uploads, or retry when others have expired.",
-    ),
-    overloaded(
-        "uploads",
-        "As many uploads as this node accepts at a time are in progress.",
-        RETRY,
-    ),
-    ErrorCode {
-        code: "search_disabled",
-        kind: ErrorKind::Unavailable,
-        meaning: "This node does not search (`search.enabled`).",
-        remedy: "Send searches to another node; check the routing rules of the load balancer.",
-    },
-    ErrorCode {
-        code: "search_index",
-        kind: ErrorKind::Unavailable,
-        meaning: "The search index is being built or cannot be read.",
-        remedy: "Retry later. The operator finds the progress in the message, in the log and in \
-                 `wirephoto_search_index_built_items`.",
-    },
-    ErrorCode {
-        code: "search_time",
-        kind: ErrorKind::Timeout,
-        meaning: "The search took longer than one search may.",
-        remedy: "Narrow the query: fewer wildcards, a media type, a date range.",
-    },
-];
+        "Publish or discard uploads, or retry when others have expired.";
+    Overloaded "uploads": "As many uploads as this node accepts at a time are in progress.", RETRY;
+    Unavailable "search_disabled":
+        "This node does not search (`search.enabled`).",
+        "Send searches to another node; check the routing rules of the load balancer.";
+    Unavailable "search_index":
+        "The search index is being built or cannot be read.",
+        "Retry later. The operator finds the progress in the message, in the log and in \
+         `wirephoto_search_index_built_items`.";
+    Timeout "search_time":
+        "The search took longer than one search may.",
+        "Narrow the query: fewer wildcards, a media type, a date range.";
+}
 
 /// A rule for validating requests; its code is `<rule>.openapi.requestValidation`.
 #[derive(Clone, Copy, Debug)]
