@@ -12,12 +12,11 @@ mod view;
 
 use std::path::Path;
 
-use minijinja::{Environment, Value, context, value::Serde};
+use minijinja::{Environment, Value, context};
 use strum::IntoStaticStr;
 
 pub use self::account_mail::{AccountMail, AccountMailContent, PasswordLine};
 pub use self::templates::escape;
-use self::view::MailView;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits;
 pub use crate::transport::line::line;
@@ -114,8 +113,7 @@ impl MailTemplates {
     /// Fails for a URL that is not `http` or `https` and for an invalid content id, both of which are mistakes of
     /// the caller.
     pub fn render_notification(&self, mail: &NotificationMail) -> Result<MailTexts> {
-        let facts = Value::from(Serde(MailView::from_mail(mail)?));
-        self.render_texts(mail.occasion.into(), &facts)
+        self.render_texts(mail.occasion.into(), &view::notification_context(mail)?)
     }
 
     /// Renders the templates whose names begin with `name`.

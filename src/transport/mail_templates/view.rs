@@ -1,6 +1,6 @@
 //! The template context of a mail, in which every text is one truncated line and every URL is checked.
 
-use serde::Serialize;
+use minijinja::{Value, context};
 
 use super::{MailEntry, MailOccasion, MailThumbnail, NotificationMail, line};
 use crate::runtime::error::{Error, Result};
@@ -18,63 +18,29 @@ const MAIL_URL_BYTES_MAX: usize = 2048;
 /// The side length in pixels of the square for a thumbnail beside text.
 const SMALL_PX: u32 = 120;
 
-#[derive(Serialize)]
-pub(super) struct MailView {
-    site_name: String,
-    title: String,
-    entries: Vec<MailCard>,
-    /// The total number of items, including items that are not among the entries.
-    count: usize,
-    more: usize,
-    unsubscribe_url: String,
-    site_url: String,
+/// Creates the context of `mail`. Fails for a URL that is not `http` or `https` and for an invalid content id.
+pub(super) fn notification_context(mail: &NotificationMail) -> Result<Value> {
+    let (shown, description) = match mail.occasion {
+        MailOccasion::Item => (1, MAIL_DESCRIPTION_CHARS_MAX),
+        MailOccasion::Digest => (limits::MAIL_DIGEST_ITEMS_MAX, MAIL_DIGEST_DESCRIPTION_CHARS_MAX),
+    };
+    // All items, including those that are not among the entries.
+    let count = mail.entries.len().saturating_add(mail.more);
+    let entries = mail.entries.iter().take(shown).map(|entry| card(entry, description));
+    let entries = entries.collect::<Result<Vec<_>>>()?;
+    Ok(context! {
+        site_name => line(&mail.site_name, limits::MAIL_NAME_CHARS_MAX),
+        title => line(&mail.title, limits::MAIL_NAME_CHARS_MAX),
+        // Entries beyond the limit of the mail are counted, not shown.
+        more => count - entries.len(),
+        entries,
+        count,
+        unsubscribe_url => address(&mail.unsubscribe_url)?,
+        site_url => address(&mail.site_url)?,
+    })
 }
 
-#[derive(Serialize)]
-struct MailCard {
-    headline: String,
-    description: String,
-    /// Byline, source, media type and time, without empty values.
-    facts: Vec<String>,
-    url: String,
-    thumbnail: Option<CardPicture>,
-}
-
-#[derive(Serialize)]
-struct CardPicture {
-    cid: String,
-    width: u32,
-    height: u32,
-    small_width: u32,
-    small_height: u32,
-}
-
-impl MailView {
-    /// Creates the context of `mail`. Fails for a URL that is not `http` or `https` and for an invalid content id.
-    pub(super) fn from_mail(mail: &NotificationMail) -> Result<Self> {
-        let (shown, description) = match mail.occasion {
-            MailOccasion::Item => (1, MAIL_DESCRIPTION_CHARS_MAX),
-            MailOccasion::Digest => {
-                (limits::MAIL_DIGEST_ITEMS_MAX, MAIL_DIGEST_DESCRIPTION_CHARS_MAX)
-            }
-        };
-        let count = mail.entries.len().saturating_add(mail.more);
-        let entries = mail.entries.iter().take(shown).map(|entry| card(entry, description));
-        let entries = entries.collect::<Result<Vec<_>>>()?;
-        Ok(Self {
-            site_name: line(&mail.site_name, limits::MAIL_NAME_CHARS_MAX),
-            title: line(&mail.title, limits::MAIL_NAME_CHARS_MAX),
-            // Entries beyond the limit of the mail are counted, not shown.
-            more: count - entries.len(),
-            entries,
-            count,
-            unsubscribe_url: address(&mail.unsubscribe_url)?,
-            site_url: address(&mail.site_url)?,
-        })
-    }
-}
-
-fn card(entry: &MailEntry, description_chars_max: usize) -> Result<MailCard> {
+fn card(entry: &MailEntry, description_chars_max: usize) -> Result<Value> {
     let media_type = media_type_name(&entry.media_type);
     let facts = [entry.byline.as_str(), &entry.source, media_type, &entry.time]
         .map(|fact| line(fact, limits::MAIL_NAME_CHARS_MAX));
@@ -90,16 +56,16 @@ fn card(entry: &MailEntry, description_chars_max: usize) -> Result<MailCard> {
         let rest = if words == description { String::new() } else { description };
         (words, rest)
     };
-    Ok(MailCard {
+    Ok(context! {
         headline,
         description,
-        facts: facts.into_iter().filter(|fact| !fact.is_empty()).collect(),
-        url: address(&entry.url)?,
-        thumbnail: entry.thumbnail.as_ref().map(picture).transpose()?,
+        facts => facts.into_iter().filter(|fact| !fact.is_empty()).collect::<Vec<_>>(),
+        url => address(&entry.url)?,
+        thumbnail => entry.thumbnail.as_ref().map(picture).transpose()?,
     })
 }
 
-fn picture(thumb: &MailThumbnail) -> Result<CardPicture> {
+fn picture(thumb: &MailThumbnail) -> Result<Value> {
     if !is_content_id(&thumb.cid) {
         return Err(Error::internal("the id of a picture in a mail has other characters"));
     }
@@ -107,12 +73,12 @@ fn picture(thumb: &MailThumbnail) -> Result<CardPicture> {
     let width = thumb.width.max(1);
     let height = thumb.height.max(1);
     let long = width.max(height);
-    Ok(CardPicture {
-        cid: thumb.cid.clone(),
+    Ok(context! {
+        cid => thumb.cid.clone(),
         width,
         height,
-        small_width: small_side(width, long),
-        small_height: small_side(height, long),
+        small_width => small_side(width, long),
+        small_height => small_side(height, long),
     })
 }
 
