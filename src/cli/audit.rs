@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::table::table;
 use super::values::word;
-use super::{CommandFailure, CommonArgs, open_archive, print_json, print_line};
+use super::{CommandFailure, CommonArgs, open_archive, print_json, print_line, usage};
 use crate::runtime::clock;
 use crate::runtime::config::NetworkList;
 use crate::runtime::error::Error;
@@ -92,7 +92,7 @@ fn parse_flag(
     let Some(text) = text else { return Ok(None) };
     let Some(at) = moment(text, zone, now) else {
         let expected = "expected a time, a day or an age such as 24h";
-        return Err(CommandFailure::Usage(format!("--{flag} {text}: {expected}")));
+        return usage(format!("--{flag} {text}: {expected}"));
     };
     Ok(Some(at))
 }

@@ -10,10 +10,10 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::CommandFailure;
 use super::accounts::{ArchiveArgs, enabled};
 use super::table::print_list;
 use super::values::word;
+use super::{CommandFailure, usage};
 use crate::access::provisioning::{ChannelRequest, shown_settings, typed_settings};
 use crate::runtime::clock;
 use crate::runtime::limits::CHANNEL_SETTINGS_BYTES_MAX;
@@ -99,16 +99,12 @@ pub(super) enum DeliveryCommand {
 /// an error here does not repeat the argument, which may contain a password.
 fn setting(text: &str) -> Result<(String, Value), CommandFailure> {
     let Some((name, value)) = text.split_once('=') else {
-        let message = "--setting: expected NAME=VALUE or NAME:=JSON";
-        return Err(CommandFailure::Usage(message.to_owned()));
+        return usage("--setting: expected NAME=VALUE or NAME:=JSON");
     };
     let Some(name) = name.strip_suffix(':') else { return Ok((name.to_owned(), value.into())) };
     match serde_json::from_str(value) {
         Ok(value) => Ok((name.to_owned(), value)),
-        Err(_) => {
-            let message = format!("--setting: {name}:= is not followed by JSON");
-            Err(CommandFailure::Usage(message))
-        }
+        Err(_) => usage(format!("--setting: {name}:= is not followed by JSON")),
     }
 }
 

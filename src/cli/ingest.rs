@@ -11,7 +11,8 @@ use serde_json::json;
 
 use super::progress::progress_bar;
 use super::{
-    CommandFailure, audit_record, open_archive, print_error, print_json, print_line, report_opened,
+    CommandFailure, audit_record, open_archive, print_error, print_json, print_result,
+    report_opened,
 };
 use crate::app::OpenArchive;
 use crate::archive::ingest::{
@@ -103,11 +104,8 @@ pub(super) fn withdraw(
             }
         }
     }
-    if json {
-        print_json(&json!({ "withdrawn": withdrawn, "failed": failed }));
-    } else {
-        print_line(&format!("{withdrawn} withdrawn, {failed} failed"));
-    }
+    let facts = json!({ "withdrawn": withdrawn, "failed": failed });
+    print_result(json, &facts, &format!("{withdrawn} withdrawn, {failed} failed"));
     if failed > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
@@ -193,20 +191,17 @@ impl IngestTally {
 
     fn summary(&self, skipped: usize, json: bool) {
         let Self { created, replaced, failed, .. } = self;
-        if json {
-            print_json(&json!({
-                "created": created,
-                "replaced": replaced,
-                "failed": failed,
-                "passedOver": skipped,
-            }));
-            return;
-        }
         let mut text = format!("{created} created, {replaced} replaced, {failed} failed");
         if skipped > 0 {
             text.push_str(&format!("; {skipped} other files skipped"));
         }
-        print_line(&text);
+        let facts = json!({
+            "created": created,
+            "replaced": replaced,
+            "failed": failed,
+            "passedOver": skipped,
+        });
+        print_result(json, &facts, &text);
     }
 }
 

@@ -12,9 +12,12 @@ use serde_json::json;
 
 use super::progress::progress_bar;
 use super::{
-    CommandFailure, CommonArgs, audit_record, print_error, print_json, print_line, report_opened,
+    CommandFailure, CommonArgs, audit_record, print_error, print_json, print_line, print_result,
+    report_opened, usage,
 };
-use crate::app::backup::{self, BackupRequest, CopyEvent, CopyLocation, CopyTally, RestoreReport};
+use crate::app::backup::{
+    self, BackupRequest, CopyEvent, CopyLocation, CopyTally, Hear, RestoreReport,
+};
 use crate::app::check::{
     self, ArchiveProblem, CheckDepth, CheckReport, CheckRequest, InterruptedCheck, OriginalsTally,
     StandardReport,
@@ -23,6 +26,7 @@ use crate::app::verify::{VerifyReport, VerifyRequest, verify};
 use crate::app::{OpenArchive, forget_standard_progress};
 use crate::runtime::clock;
 use crate::runtime::config::{Config, OriginalsLocation, SettingValue};
+use crate::runtime::error::Error;
 
 /// Added to a summary when some item rows are damaged.
 const NOT_ALL_READ: &str =
@@ -128,11 +132,7 @@ pub(super) fn check(config: &Config, args: CheckArgs, json: bool) -> Result<(), 
     if args.prune_orphans {
         audit_record::add_detail(format!("{} orphans removed", report.pruned.count));
     }
-    if json {
-        print_json(&json!(report));
-    } else {
-        print_line(&check_text(&report, request.depth));
-    }
+    print_result(json, &json!(report), &check_text(&report, request.depth));
     if report.remaining > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
@@ -294,28 +294,23 @@ pub(super) fn backup_command(command: BackupCommand) -> Result<(), CommandFailur
     let config = common.config()?;
     let location = bucket.or(originals.map(OriginalsLocation::Folder));
     if location.is_none() && target.is_none() {
-        let message =
-            "expected the TARGET of a backup, or the originals with --bucket or --originals";
-        return Err(CommandFailure::Usage(message.to_owned()));
+        return usage(
+            "expected the TARGET of a backup, or the originals with --bucket or --originals",
+        );
     }
     let request = VerifyRequest { backup: target.as_deref(), place: location.as_ref(), read };
     let verified = verify(&config, request, &|problem| print(problem, json))?;
-    let problems = verified.problems;
-    if json {
-        print_json(&json!(verified));
-    } else {
-        let VerifyReport { place, originals, read, unnamed, .. } = verified;
-        let verdict = if problems == 0 { "matches" } else { "does not match" };
-        let mut text = format!(
-            "{place} {verdict}: {originals} originals expected, {problems} problems, {read} \
-             originals read"
-        );
-        if unnamed > 0 {
-            text.push_str(&format!("; {unnamed} more originals are there, which is harmless"));
-        }
-        print_line(&text);
+    let VerifyReport { place, originals, read, problems, unnamed } = &verified;
+    let verdict = if *problems == 0 { "matches" } else { "does not match" };
+    let mut text = format!(
+        "{place} {verdict}: {originals} originals expected, {problems} problems, {read} originals \
+         read"
+    );
+    if *unnamed > 0 {
+        text.push_str(&format!("; {unnamed} more originals are there, which is harmless"));
     }
-    if problems > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
+    print_result(json, &json!(verified), &text);
+    if *problems > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
 /// Returns the location of a copy that holds only originals: the folder or the bucket, exactly one of them.
@@ -324,16 +319,10 @@ fn copy_location<'a>(
     bucket: Option<&'a OriginalsLocation>,
 ) -> Result<CopyLocation<'a>, CommandFailure> {
     match (bucket, folder) {
-        (Some(_), Some(_)) => {
-            let message = "--originals-only: name a folder or --bucket, not both";
-            Err(CommandFailure::Usage(message.to_owned()))
-        }
+        (Some(_), Some(_)) => usage("--originals-only: name a folder or --bucket, not both"),
         (Some(bucket), None) => Ok(CopyLocation::Bucket(bucket)),
         (None, Some(folder)) => Ok(CopyLocation::Folder(folder)),
-        (None, None) => {
-            let message = "--originals-only: name a folder or --bucket";
-            Err(CommandFailure::Usage(message.to_owned()))
-        }
+        (None, None) => usage("--originals-only: name a folder or --bucket"),
     }
 }
 
@@ -345,17 +334,14 @@ fn report_copied(
     json: bool,
 ) -> Result<(), CommandFailure> {
     let CopyTally { copied, copied_bytes, present, pruned: _ } = tally;
-    if json {
-        print_json(&json!({ "place": location.print(), "copied": copied,
-            "copiedBytes": copied_bytes, "there": present, "lost": lost }));
-    } else {
-        let mut text =
-            format!("{}: {copied} originals copied, {present} already there", location.print());
-        if lost > 0 {
-            text.push_str(&format!("; {lost} could not be copied"));
-        }
-        print_line(&text);
+    let mut text =
+        format!("{}: {copied} originals copied, {present} already there", location.print());
+    if lost > 0 {
+        text.push_str(&format!("; {lost} could not be copied"));
     }
+    let facts = json!({ "place": location.print(), "copied": copied,
+        "copiedBytes": copied_bytes, "there": present, "lost": lost });
+    print_result(json, &facts, &text);
     if lost > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
@@ -367,14 +353,11 @@ pub(super) fn backup(
     let BackupArgs { prune, verify, without_key, bucket, originals_only, target } = args;
     let bucket = bucket.as_ref();
     let target = target.as_deref();
-    let bar = CopyProgressBar::new(json);
     let Some(target) = target.filter(|_| !originals_only) else {
         let location = copy_location(target, bucket)?;
-        let result = backup::copy_originals(config, location, *verify, &|event| {
-            bar.update(event);
-        });
-        bar.shown.finish_and_clear();
-        let (tally, lost) = result?;
+        let (tally, lost) = with_progress(json, |on_event| {
+            backup::copy_originals(config, location, *verify, on_event)
+        })?;
         return report_copied(location, tally, lost, json);
     };
     let request = BackupRequest {
@@ -384,10 +367,8 @@ pub(super) fn backup(
         verify: *verify,
         without_key: *without_key,
     };
-    let result = backup::backup(config, request, clock::now(), &|event| bar.update(event));
-    // Cleared before an error is printed, which would otherwise end up in the line of the bar.
-    bar.shown.finish_and_clear();
-    let (manifest, tally) = result?;
+    let (manifest, tally) =
+        with_progress(json, |on_event| backup::backup(config, request, clock::now(), on_event))?;
     if manifest.secrets_key_file.is_some() {
         audit_record::add_detail("with the key of its secrets");
     }
@@ -395,37 +376,31 @@ pub(super) fn backup(
     // backup.
     backup::open_to_record(config).iter().for_each(audit_record::set_database);
     let CopyTally { copied, copied_bytes, present, pruned } = tally;
-    if json {
-        let mut line = serde_json::to_value(&manifest).unwrap_or_default();
-        line["copied"] = copied.into();
-        line["copiedBytes"] = copied_bytes.into();
-        line["there"] = present.into();
-        line["pruned"] = pruned.into();
-        print_json(&line);
-    } else {
-        let mut text = format!(
-            "{}: {} items, {} originals ({copied} copied, {present} already there), schema {}",
-            target.display(),
-            manifest.items,
-            manifest.originals,
-            manifest.schema,
-        );
-        if let Some(bucket) = &manifest.bucket {
-            text.push_str(&format!("; the originals are in {bucket}"));
-        }
-        if pruned > 0 {
-            text.push_str(&format!("; {pruned} originals that no item names removed"));
-        }
-        if let (Some(id), None) = (&manifest.secrets_key, &manifest.secrets_key_file) {
-            text.push_str(&format!(
-                "; the key {id} of its secrets is not in it: store it separately"
-            ));
-        }
-        if manifest.lost > 0 {
-            text.push_str(&format!("; {} are lost, see `wirephoto check`", manifest.lost));
-        }
-        print_line(&text);
+    let mut facts = json!(manifest);
+    facts["copied"] = copied.into();
+    facts["copiedBytes"] = copied_bytes.into();
+    facts["there"] = present.into();
+    facts["pruned"] = pruned.into();
+    let mut text = format!(
+        "{}: {} items, {} originals ({copied} copied, {present} already there), schema {}",
+        target.display(),
+        manifest.items,
+        manifest.originals,
+        manifest.schema,
+    );
+    if let Some(bucket) = &manifest.bucket {
+        text.push_str(&format!("; the originals are in {bucket}"));
     }
+    if pruned > 0 {
+        text.push_str(&format!("; {pruned} originals that no item names removed"));
+    }
+    if let (Some(id), None) = (&manifest.secrets_key, &manifest.secrets_key_file) {
+        text.push_str(&format!("; the key {id} of its secrets is not in it: store it separately"));
+    }
+    if manifest.lost > 0 {
+        text.push_str(&format!("; {} are lost, see `wirephoto check`", manifest.lost));
+    }
+    print_result(json, &facts, &text);
     if manifest.lost > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
@@ -437,17 +412,14 @@ pub(super) fn restore(
     let RestoreArgs { rebuild, bucket, originals_only, source } = args;
     let bucket = bucket.as_ref();
     let source = source.as_deref();
-    let bar = CopyProgressBar::new(json);
     let Some(source) = source.filter(|_| !originals_only) else {
         let location = copy_location(source, bucket)?;
-        let result = backup::restore_originals(config, location, &|event| bar.update(event));
-        bar.shown.finish_and_clear();
-        let (tally, lost) = result?;
+        let (tally, lost) =
+            with_progress(json, |on_event| backup::restore_originals(config, location, on_event))?;
         return report_copied(location, tally, lost, json);
     };
-    let restored = backup::restore(config, source, bucket, &|event| bar.update(event));
-    bar.shown.finish_and_clear();
-    let RestoreReport { tally, lost, lacks } = restored?;
+    let RestoreReport { tally, lost, lacks } =
+        with_progress(json, |on_event| backup::restore(config, source, bucket, on_event))?;
     if let Some(lacks) = &lacks {
         print_error(lacks);
     }
@@ -457,26 +429,23 @@ pub(super) fn restore(
         check_restored(&archive, config, CheckRequest::full(*rebuild), json)?;
     let problems = report.remaining.saturating_sub(underived);
     let originals = report.originals;
-    if json {
-        print_json(&json!({ "originals": originals, "copied": tally.copied,
-            "there": tally.present, "lost": lost, "problems": problems, "underived": underived,
-            "allItemsRead": report.is_complete }));
-    } else {
-        let mut text = format!(
-            "{}: {originals} originals restored and checked, {problems} problems",
-            config.data.dir.display()
-        );
-        if underived > 0 {
-            text.push_str(&format!(
-                "; the derived files of {underived} are rebuilt when they are needed, which takes \
-                 time at first, or by `wirephoto check --repair`"
-            ));
-        }
-        if !report.is_complete {
-            text.push_str(NOT_ALL_READ);
-        }
-        print_line(&text);
+    let mut text = format!(
+        "{}: {originals} originals restored and checked, {problems} problems",
+        config.data.dir.display()
+    );
+    if underived > 0 {
+        text.push_str(&format!(
+            "; the derived files of {underived} are rebuilt when they are needed, which takes \
+             time at first, or by `wirephoto check --repair`"
+        ));
     }
+    if !report.is_complete {
+        text.push_str(NOT_ALL_READ);
+    }
+    let facts = json!({ "originals": originals, "copied": tally.copied,
+        "there": tally.present, "lost": lost, "problems": problems, "underived": underived,
+        "allItemsRead": report.is_complete });
+    print_result(json, &facts, &text);
     if problems + lost > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
@@ -489,52 +458,48 @@ fn check_restored(
     json: bool,
 ) -> Result<(CheckReport, usize), CommandFailure> {
     let underived = AtomicUsize::new(0);
-    let report = check::check(archive, config, request, &|problem| match problem {
-        ArchiveProblem::Derived { repaired: None, .. } => {
-            underived.fetch_add(1, Ordering::Relaxed);
+    let report = check::check(archive, config, request, &|problem| {
+        let ArchiveProblem::Derived { repaired, .. } = problem else {
+            return print(problem, json);
+        };
+        match repaired {
+            None => {
+                underived.fetch_add(1, Ordering::Relaxed);
+            }
+            // `--rebuild` has created it, as requested.
+            Some(Ok(())) => {}
+            Some(Err(_)) => print(problem, json),
         }
-        // `--rebuild` has created it, as requested.
-        ArchiveProblem::Derived { repaired: Some(Ok(())), .. } => {}
-        ArchiveProblem::Missing { .. }
-        | ArchiveProblem::Damaged { .. }
-        | ArchiveProblem::Length { .. }
-        | ArchiveProblem::Unreadable { .. }
-        | ArchiveProblem::Derived { repaired: Some(Err(_)), .. }
-        | ArchiveProblem::Orphaned { .. }
-        | ArchiveProblem::Cached { .. }
-        | ArchiveProblem::Leftover { .. }
-        | ArchiveProblem::Warning(_)
-        | ArchiveProblem::Database { .. } => print(problem, json),
     })?;
     Ok((report, underived.into_inner()))
 }
 
-/// A progress bar on a terminal; failures are printed above it.
-struct CopyProgressBar {
-    shown: ProgressBar,
+/// Runs a backup or a restore with a progress bar on a terminal; failures are printed above it.
+fn with_progress<T>(
+    json: bool,
+    work: impl FnOnce(Hear<'_>) -> Result<T, Error>,
+) -> Result<T, CommandFailure> {
+    let bar = progress_bar(Some(0), "{msg:9} {bar:40} {pos}/{len}, {eta} left", json);
+    let outcome = work(&|event: CopyEvent<'_>| show_event(&bar, event));
+    // Cleared before an error is printed, which would otherwise end up in the line of the bar.
+    bar.finish_and_clear();
+    Ok(outcome?)
 }
 
-impl CopyProgressBar {
-    fn new(json: bool) -> Self {
-        let template = "{msg:9} {bar:40} {pos}/{len}, {eta} left";
-        Self { shown: progress_bar(Some(0), template, json) }
-    }
-
-    fn update(&self, event: CopyEvent<'_>) {
-        match event {
-            CopyEvent::Pages(done, all) => {
-                self.shown.set_message("pages");
-                self.shown.set_length(all);
-                self.shown.set_position(done);
-            }
-            CopyEvent::Originals(all) => {
-                self.shown.set_message("originals");
-                self.shown.set_length(all);
-                self.shown.set_position(0);
-            }
-            CopyEvent::Original => self.shown.inc(1),
-            CopyEvent::Failed(why) => self.shown.suspend(|| print_error(why)),
+fn show_event(bar: &ProgressBar, event: CopyEvent<'_>) {
+    match event {
+        CopyEvent::Pages(done, all) => {
+            bar.set_message("pages");
+            bar.set_length(all);
+            bar.set_position(done);
         }
+        CopyEvent::Originals(all) => {
+            bar.set_message("originals");
+            bar.set_length(all);
+            bar.set_position(0);
+        }
+        CopyEvent::Original => bar.inc(1),
+        CopyEvent::Failed(why) => bar.suspend(|| print_error(why)),
     }
 }
 

@@ -7,7 +7,9 @@ use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
 
 use super::progress::progress_bar;
-use super::{CommandFailure, open_archive, print_error, print_json, print_line, report_upgrade};
+use super::{
+    CommandFailure, open_archive, print_error, print_line, print_result, report_upgrade, usage,
+};
 use crate::app::backup::{CopyEvent, CopyTally};
 use crate::app::migrate::{self, MigrationReport, MigrationRequest};
 use crate::runtime::config::{Config, DatabaseUrl, OriginalsLocation, SettingValue};
@@ -38,6 +40,13 @@ pub(super) struct MigrateArgs {
     force: bool,
 }
 
+impl MigrateArgs {
+    fn database(&self) -> Result<Option<DatabaseUrl>, CommandFailure> {
+        let parsed = self.to.as_deref().map(DatabaseUrl::parse).transpose();
+        parsed.or_else(|why| usage(format!("--to: {why}")))
+    }
+}
+
 pub(super) fn migrate(
     config: &Config,
     args: &MigrateArgs,
@@ -47,21 +56,18 @@ pub(super) fn migrate(
         return undo_migration(config, args, json);
     }
     if args.to.is_none() && args.store.is_none() {
-        return usage("nothing to migrate: give --to, --store or both".to_owned());
+        return usage("nothing to migrate: give --to, --store or both");
     }
     // Only the database records the current location.
     if args.switch && args.to.is_none() {
-        return usage("--switch needs --to: the database records where the archive is".to_owned());
+        return usage("--switch needs --to: the database records where the archive is");
     }
     let store = match args.store.as_deref().map(OriginalsLocation::parse).transpose() {
-        Ok(Some(OriginalsLocation::Data)) => return usage("--store needs a location".to_owned()),
+        Ok(Some(OriginalsLocation::Data)) => return usage("--store needs a location"),
         Ok(store) => store,
         Err(why) => return usage(format!("--store: {why}")),
     };
-    let to = match args.to.as_deref().map(DatabaseUrl::parse).transpose() {
-        Ok(to) => to,
-        Err(why) => return usage(format!("--to: {why}")),
-    };
+    let to = args.database()?;
     let request = MigrationRequest {
         to: to.as_ref(),
         store: store.as_ref(),
@@ -81,11 +87,6 @@ pub(super) fn migrate(
     report_upgrade(report.upgraded);
     print_line(&print_report(&report, request, json));
     if report.lost > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
-}
-
-/// Returns the failure for arguments that do not fit together or cannot be parsed.
-fn usage(message: String) -> Result<(), CommandFailure> {
-    Err(CommandFailure::Usage(message))
 }
 
 fn show_event(bar: &ProgressBar, event: CopyEvent<'_>) {
@@ -163,17 +164,14 @@ fn copy_facts(tally: &CopyTally) -> Value {
 /// Undoes a switch, so that the archive is used from this data directory again.
 fn undo_migration(config: &Config, args: &MigrateArgs, json: bool) -> Result<(), CommandFailure> {
     if args.to.is_none() && !args.force {
-        let message = "--undo needs --to, to verify that the new database is not in use; --force \
-                     skips that for a database that is lost for good";
-        return Err(CommandFailure::Usage(message.to_owned()));
+        return usage(
+            "--undo needs --to, to verify that the new database is not in use; --force skips that \
+             for a database that is lost for good",
+        );
     }
-    let to = args.to.as_deref().map(DatabaseUrl::parse).transpose();
-    let to = to.map_err(|why| CommandFailure::Usage(format!("--to: {why}")))?;
+    let to = args.database()?;
     let home = migrate::undo_migration(&open_archive(config)?, config, to.as_ref())?;
-    if json {
-        print_json(&json!({ "movedTo": home, "switched": false }));
-    } else {
-        print_line(&format!("the archive is in use here again, and no longer in {home}"));
-    }
+    let text = format!("the archive is in use here again, and no longer in {home}");
+    print_result(json, &json!({ "movedTo": home, "switched": false }), &text);
     Ok(())
 }

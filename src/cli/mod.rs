@@ -395,6 +395,16 @@ fn print_json(document: &Value) {
     print_line(&document.to_string());
 }
 
+/// Prints the result of a command: `facts` as JSON, or else `text`.
+fn print_result(json: bool, facts: &Value, text: &str) {
+    if json { print_json(facts) } else { print_line(text) }
+}
+
+/// Returns the failure for arguments that do not fit together or cannot be parsed.
+fn usage<T>(message: impl Into<String>) -> Result<T, CommandFailure> {
+    Err(CommandFailure::Usage(message.into()))
+}
+
 /// Opens the archive for a command, without claiming ownership of its store.
 fn open_archive(config: &Config) -> Result<OpenArchive, CommandFailure> {
     Ok(report_opened(OpenArchive::open_without_ownership(config)?))
@@ -486,14 +496,11 @@ fn program_failure(message: String) -> CommandFailure {
 
 fn reindex(config: &Config, json: bool) -> Result<(), CommandFailure> {
     let items = open_archive(config)?.request_reindex()?;
-    if json {
-        print_json(&json!({ "items": items }));
-    } else {
-        print_line(&format!(
-            "every process that searches builds a new index of {items} items next to its current \
-             one; a process that is not running does so at its start"
-        ));
-    }
+    let text = format!(
+        "every process that searches builds a new index of {items} items next to its current one; \
+         a process that is not running does so at its start"
+    );
+    print_result(json, &json!({ "items": items }), &text);
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{CommandFailure, ingest::item_of, open_archive, print_json, print_line};
+use super::{CommandFailure, ingest::item_of, open_archive, print_result};
 use crate::distribution::cdn::{self, PurgeRequest};
 use crate::runtime::clock;
 use crate::runtime::config::Config;
@@ -30,10 +30,7 @@ pub(super) fn purge(
             CommandFailure::Failed(error)
         }
     })?;
-    if json {
-        print_json(&json!({ "keys": count }));
-    } else {
-        print_line(&format!("{count} keys queued; the running service sends them to the CDN"));
-    }
+    let text = format!("{count} keys queued; the running service sends them to the CDN");
+    print_result(json, &json!({ "keys": count }), &text);
     Ok(())
 }
