@@ -2,7 +2,8 @@
 
 use std::{fmt, fs, path::Path, sync::Arc};
 
-use reqwest::{Client, ClientBuilder, redirect::Policy};
+use bytes::Bytes;
+use reqwest::{Client, ClientBuilder, Response, redirect::Policy};
 use rustls::{
     ClientConfig, RootCertStore, crypto,
     pki_types::{CertificateDer, pem::PemObject},
@@ -69,14 +70,11 @@ impl CustomAuthority {
 
     /// Builds a TLS configuration that trusts the public authorities and this one.
     pub fn client_config(&self) -> Result<ClientConfig, rustls::Error> {
-        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        let mut roots = public_authorities();
         for certificate in &self.certificates {
             roots.add(certificate.clone())?;
         }
-        let provider = Arc::new(crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider);
-        let config = config.with_safe_default_protocol_versions()?;
-        Ok(config.with_root_certificates(roots).with_no_client_auth())
+        config_trusting(roots)
     }
 }
 
@@ -84,6 +82,19 @@ impl fmt::Debug for CustomAuthority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} certificates", self.count())
     }
+}
+
+/// Returns the certificates of the public authorities.
+pub fn public_authorities() -> RootCertStore {
+    RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() }
+}
+
+/// Builds a TLS configuration that trusts `roots`.
+pub fn config_trusting(roots: RootCertStore) -> Result<ClientConfig, rustls::Error> {
+    let provider = Arc::new(crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider);
+    let config = config.with_safe_default_protocol_versions()?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
 /// Returns the builder of an HTTP client over `tls`, which follows no redirects and uses no proxy.
@@ -96,4 +107,21 @@ pub fn http_client(tls: ClientConfig) -> ClientBuilder {
         // Proxy variables of the environment are ignored; a proxy would be a setting.
         .no_proxy()
         .user_agent(concat!("Wirephoto/", env!("CARGO_PKG_VERSION")))
+}
+
+/// Reads the body of a response, truncated at `bytes_max` bytes.
+pub async fn read_body(
+    response: &mut Response,
+    bytes_max: usize,
+) -> Result<Bytes, reqwest::Error> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        let room = bytes_max - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        // The rest stays unread: dropping the response closes the connection.
+        if body.len() == bytes_max {
+            break;
+        }
+    }
+    Ok(body.into())
 }

@@ -1,7 +1,6 @@
 //! The HTTP client of webhooks, S3 and purges: no redirects, no proxy, bounded responses.
 
-use bytes::Bytes;
-use reqwest::{Client, Response, Url};
+use reqwest::{Client, Url};
 
 use crate::runtime::error::chain;
 use crate::runtime::tls_client::http_client;
@@ -30,23 +29,6 @@ pub(super) fn client(
         .connect_timeout(timeouts.connect)
         .build();
     built.map_err(|error| SendRefusal::Certificate(error.without_url().to_string()).into())
-}
-
-/// Reads the body of a response, truncated at `bytes_max` bytes.
-pub(super) async fn body(
-    response: &mut Response,
-    bytes_max: usize,
-) -> Result<Bytes, reqwest::Error> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        let room = bytes_max - body.len();
-        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-        // The rest stays unread: dropping the response closes the connection.
-        if body.len() == bytes_max {
-            break;
-        }
-    }
-    Ok(body.into())
 }
 
 /// Returns whether a request with this status may be retried.

@@ -8,6 +8,7 @@ use reqwest::{Client, Method, RequestBuilder, StatusCode, Url};
 
 use crate::runtime::config::{Cdn, FieldName};
 use crate::runtime::error::{Error, ErrorKind, Result, chain};
+use crate::runtime::tls_client::read_body;
 use crate::transport::{
     client::{self, TRANSPORT_ANSWER_BYTES_MAX, host_and_port_of},
     conversation::TransportTimeouts,
@@ -164,7 +165,7 @@ impl CachePurger {
         })?;
         let status = response.status();
         // The body is read only so that the connection can be reused.
-        let _ignored = client::body(&mut response, TRANSPORT_ANSWER_BYTES_MAX).await;
+        let _ignored = read_body(&mut response, TRANSPORT_ANSWER_BYTES_MAX).await;
         let is_absent = self.url.contains(KEY) && matches!(status.as_u16(), 404 | 410);
         if status.is_success() || is_absent {
             return Ok(is_absent);

@@ -18,6 +18,7 @@ use object_store::{
 use parking_lot::Mutex;
 
 use crate::runtime::limits;
+use crate::runtime::tls_client::read_body;
 use crate::transport::{
     client::{self, TRANSPORT_ANSWER_BYTES_MAX, address, host_and_port_of},
     conversation::{RemoteConversation, TransportTimeouts},
@@ -305,7 +306,7 @@ impl HttpService for PolicyConnector {
         let request = self.client.request(parts.method, url).headers(parts.headers);
         let request = request.timeout(limit).body(reqwest::Body::wrap(body));
         let mut response = request.send().await.map_err(network_error)?;
-        let body = client::body(&mut response, TRANSPORT_ANSWER_BYTES_MAX).await;
+        let body = read_body(&mut response, TRANSPORT_ANSWER_BYTES_MAX).await;
         let body = body.map_err(network_error)?;
         if !response.status().is_success() || body.starts_with(b"<Error") {
             self.last_refusal.note(response.status().as_u16(), &body);

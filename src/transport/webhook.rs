@@ -36,6 +36,7 @@ use futures_util::stream;
 use reqwest::{Body, Client, RequestBuilder, Url};
 use serde_json::{Value, json};
 
+use crate::runtime::tls_client::read_body;
 use crate::transport::{
     DeliveryParcel,
     client::{self, TRANSPORT_ANSWER_BYTES_MAX, address, host_and_port_of},
@@ -227,7 +228,7 @@ async fn post(request: RequestBuilder) -> Result<(), SendFault> {
     let status = response.status().as_u16();
     if response.status().is_success() {
         // The body is discarded. It is read so that the receiver's response is not aborted.
-        let _ignored = client::body(&mut response, TRANSPORT_ANSWER_BYTES_MAX).await;
+        let _ignored = read_body(&mut response, TRANSPORT_ANSWER_BYTES_MAX).await;
         return Ok(());
     }
     let server_message = response.status().canonical_reason().unwrap_or_default().to_owned();

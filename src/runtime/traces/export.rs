@@ -1,6 +1,6 @@
 //! Sends spans to the collector in batches.
 
-use std::{collections::HashMap, fmt, future::Future, pin::Pin, sync::Arc};
+use std::{collections::HashMap, fmt, future::Future, pin::Pin};
 
 use opentelemetry::KeyValue;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
@@ -12,9 +12,7 @@ use opentelemetry_sdk::{
 use reqwest::{
     Client,
     header::{HeaderName, HeaderValue},
-    redirect::Policy,
 };
-use rustls::{ClientConfig, RootCertStore, crypto::aws_lc_rs};
 use tokio::{
     sync::{mpsc, watch},
     time::{MissedTickBehavior, interval, timeout},
@@ -23,6 +21,7 @@ use tokio::{
 use super::TraceSetup;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::telemetry;
+use crate::runtime::tls_client::{CustomAuthority, http_client, read_body};
 
 /// Spans in one batch to the collector.
 const TRACES_BATCH_SPANS: usize = 512;
@@ -153,21 +152,8 @@ fn parse_header(text: &str) -> Option<(String, String)> {
 }
 
 fn client() -> Result<Client> {
-    let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    let tls = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(Error::internal)?;
-    let tls = tls.with_root_certificates(roots).with_no_client_auth();
-    let built = Client::builder()
-        .tls_backend_preconfigured(tls)
-        // A redirect could send the headers, which may hold a token, to a different host.
-        .redirect(Policy::none())
-        // Proxy variables of the environment are ignored; a proxy would be a setting.
-        .no_proxy()
-        .timeout(TRACES_SEND_TIME)
-        .user_agent(concat!("Wirephoto/", env!("CARGO_PKG_VERSION")))
-        .build();
-    built.map_err(Error::internal)
+    let tls = CustomAuthority::default().client_config().map_err(Error::internal)?;
+    http_client(tls).timeout(TRACES_SEND_TIME).build().map_err(Error::internal)
 }
 
 /// The HTTP client of the exporter.
@@ -185,17 +171,11 @@ impl ExportClient {
         let request = reqwest::Request::try_from(request).map_err(reqwest::Error::without_url)?;
         let response = self.0.execute(request).await;
         let mut response = response.map_err(reqwest::Error::without_url)?;
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(reqwest::Error::without_url)? {
-            // The exporter reads no more than an error message from the body.
-            let room = TRACES_ANSWER_BYTES_MAX - body.len();
-            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-            if body.len() == TRACES_ANSWER_BYTES_MAX {
-                break;
-            }
-        }
+        // The exporter reads no more than an error message from the body.
+        let body = read_body(&mut response, TRACES_ANSWER_BYTES_MAX).await;
+        let body = body.map_err(reqwest::Error::without_url)?;
         let builder = Response::builder().status(response.status().as_u16());
-        Ok(builder.body(Bytes::from(body))?)
+        Ok(builder.body(body)?)
     }
 }
 

@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::error::PushError;
 use crate::runtime::error::{Error, Result, chain};
 use crate::runtime::limits;
-use crate::runtime::tls_client::{CustomAuthority, http_client};
-use crate::transport::client::{body, is_temporary};
+use crate::runtime::tls_client::{CustomAuthority, http_client, read_body};
+use crate::transport::client::is_temporary;
 use crate::transport::error::clean;
 
 /// Bytes of a push service's response that are read; actual ones are below 4 kB.
@@ -94,7 +94,7 @@ pub(super) async fn send_request(
     let mut response = sent.map_err(|error| network_error(endpoint, error))?;
     let after = retry_after(&response, now);
     let status = response.status().as_u16();
-    let read = body(&mut response, PUSH_ANSWER_BYTES_MAX).await;
+    let read = read_body(&mut response, PUSH_ANSWER_BYTES_MAX).await;
     let body = read.map_err(|error| network_error(endpoint, error))?;
     // An error of an intermediate proxy may have no JSON; its status still counts.
     let body = serde_json::from_slice(&body).unwrap_or_default();

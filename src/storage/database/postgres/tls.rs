@@ -10,8 +10,7 @@ use std::{
 };
 
 use rustls::{
-    ClientConfig, RootCertStore,
-    crypto::aws_lc_rs,
+    ClientConfig,
     pki_types::{CertificateDer, ServerName, pem::PemObject},
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -20,6 +19,8 @@ use tokio_postgres::{
     tls::{ChannelBinding, MakeTlsConnect, TlsConnect},
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
+
+use crate::runtime::tls_client::{config_trusting, public_authorities};
 
 /// The TLS settings of connections; empty for connections without TLS.
 #[derive(Clone)]
@@ -33,7 +34,7 @@ impl ServerTls {
 
     /// Trusts the public authorities, and the authorities with certificates (PEM) in the file `ca`.
     pub(super) fn trusting(ca: Option<&Path>) -> Result<Self, String> {
-        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        let mut roots = public_authorities();
         if let Some(file) = ca {
             let certificates =
                 CertificateDer::pem_file_iter(file).map_err(|why| file_error(file, &why))?;
@@ -42,10 +43,7 @@ impl ServerTls {
                 roots.add(certificate).map_err(|why| file_error(file, &why))?;
             }
         }
-        let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|why| why.to_string())?;
-        let config = config.with_root_certificates(roots).with_no_client_auth();
+        let config = config_trusting(roots).map_err(|why| why.to_string())?;
         Ok(Self(Some(Arc::new(config))))
     }
 }
