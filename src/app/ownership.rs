@@ -87,40 +87,54 @@ pub(super) fn determine_ownership(
     if usage == OwnershipUse::Examine {
         return examine(db, store, names, db.is_read_only()).map(|_| StoreOwnership::Ours);
     }
-    let mark = match store.mark() {
-        Ok(mark) => mark,
-        Err(cause) => return undecided(cause),
-    };
-    match mark {
+    determine(db, store, names, usage, &id, claim).or_else(unknown_in_outage)
+}
+
+/// Returns an unknown owner for an outage of the store: only an outage ends without the operator's help, so only
+/// an outage is waited for.
+fn unknown_in_outage(error: Error) -> Result<StoreOwnership> {
+    let cause = error.cause_as::<StoreError>();
+    let outage = cause.filter(|cause| matches!(cause, StoreError::Unavailable { .. }));
+    match outage.map(ToString::to_string) {
+        Some(why) => Ok(StoreOwnership::Unknown(why)),
+        None => Err(error),
+    }
+}
+
+/// Determines the owner of the store from its mark, or from its originals if it has no mark.
+fn determine(
+    db: &Db,
+    store: &BlobStore,
+    names: &ArchiveNames,
+    usage: OwnershipUse,
+    id: &str,
+    claim: Option<StoreClaim>,
+) -> Result<StoreOwnership> {
+    match store.mark().map_err(unusable)? {
         Some(found) if found.id == id => {
-            determine_marked(db, store, names, usage, &MarkedStore { found, claim })
+            determine_marked(db, store, names, usage, &found, claim.as_ref())
         }
-        Some(found) => Err(names.foreign_store(&found.id, &id)),
+        Some(found) => Err(names.foreign_store(&found.id, id)),
         // If the database claims a different store, a store without an id may be a copy that other tools
         // made. It must be adopted explicitly: the database names the other store, and the next start would
         // refuse this store.
         None => match claim.filter(|claim| store.differs_from(claim, None)) {
             Some(claim) => Err(names.store_moved(&claim)),
-            None => determine_unmarked(db, store, names, &id),
+            None => determine_unmarked(db, store, names, id),
         },
     }
 }
 
-/// The mark of a store with the id of the archive, and the store that the database names.
-struct MarkedStore {
-    found: StoreMark,
-    claim: Option<StoreClaim>,
-}
-
-/// Handles a store with the id of the archive.
+/// Handles a store with the id of the archive; the database names the store `claim`.
 fn determine_marked(
     db: &Db,
     store: &BlobStore,
     names: &ArchiveNames,
     usage: OwnershipUse,
-    MarkedStore { found, claim }: &MarkedStore,
+    found: &StoreMark,
+    claim: Option<&StoreClaim>,
 ) -> Result<StoreOwnership> {
-    let other = claim.as_ref().filter(|claim| store.differs_from(claim, Some(found)));
+    let other = claim.filter(|claim| store.differs_from(claim, Some(found)));
     if let Some(claim) = other {
         // The mark of a replacement, left by a restore or a migration, overrides the claim on the previous
         // store once a node serves from the new store.
@@ -131,8 +145,7 @@ fn determine_marked(
             return Err(names.not_in_use_yet(claim));
         }
     }
-    let is_recorded =
-        !found.replaces && claim.as_ref().is_some_and(|claim| has_store_id(claim, found));
+    let is_recorded = !found.replaces && claim.is_some_and(|claim| has_store_id(claim, found));
     // A read-only node cannot record the claim; the next node that writes does.
     if usage != OwnershipUse::Serve || db.is_read_only() || is_recorded {
         return Ok(StoreOwnership::Ours);
@@ -150,7 +163,7 @@ fn determine_marked(
     }
     match store.set_mark(&mark) {
         Ok(()) => Ok(StoreOwnership::Ours),
-        Err(cause) if found.replaces => undecided(cause),
+        Err(cause) if found.replaces => Err(unusable(cause)),
         Err(cause) => {
             // A store that cannot be written is still read, and the next start retries.
             tracing::debug!("the store has no id of its own: {cause}");
@@ -182,14 +195,6 @@ fn new_store_id() -> String {
     Uuid::now_v7().to_string()
 }
 
-fn undecided(cause: StoreError) -> Result<StoreOwnership> {
-    // Only an outage ends without the operator's help, so only an outage is waited for.
-    if matches!(cause, StoreError::Unavailable { .. }) {
-        return Ok(StoreOwnership::Unknown(cause.to_string()));
-    }
-    Err(unusable(cause))
-}
-
 /// Handles a store without an id.
 fn determine_unmarked(
     db: &Db,
@@ -197,10 +202,7 @@ fn determine_unmarked(
     names: &ArchiveNames,
     id: &str,
 ) -> Result<StoreOwnership> {
-    let sampled = match check_unmarked(db, store, names, db.is_read_only())? {
-        Ok(sampled) => sampled,
-        Err(cause) => return undecided(cause),
-    };
+    let sampled = check_unmarked(db, store, names, db.is_read_only())?;
     // A read-only node can neither claim the store nor mark it.
     if db.is_read_only() {
         return Ok(StoreOwnership::Ours);
@@ -210,12 +212,9 @@ fn determine_unmarked(
     let claim = db.write_blocking(move |tx| tx.claim_store(&claimed))?;
     if sampled == 0
         && let Some(claim) = &claim
+        && is_marked_by_another(db, store, names, id, &claim.name)?
     {
-        match is_marked_by_another(db, store, names, id, &claim.name)? {
-            Ok(true) => return Ok(StoreOwnership::Ours),
-            Ok(false) => {}
-            Err(cause) => return undecided(cause),
-        }
+        return Ok(StoreOwnership::Ours);
     }
     let store_id = claim.unwrap_or(new).store_id;
     match store.set_mark(&StoreMark { id: id.to_owned(), store_id, replaces: false }) {
@@ -234,17 +233,14 @@ fn determine_unmarked(
 /// Writes nothing.
 ///
 /// Fails with [`ErrorKind::Conflict`] if the store lacks most of the sample, or has originals although the
-/// database has no items. The inner error means that the store cannot be read.
+/// database has no items, and with [`ErrorKind::Unavailable`] if the store cannot be read.
 fn check_unmarked(
     db: &Db,
     store: &BlobStore,
     names: &ArchiveNames,
     only_reads: bool,
-) -> Result<std::result::Result<usize, StoreError>> {
-    let (present, sampled) = match sample(db, store) {
-        Ok(counts) => counts,
-        Err(cause) => return Ok(Err(cause)),
-    };
+) -> Result<usize> {
+    let (present, sampled) = sample(db, store).map_err(unusable)?;
     // A store without an id that lacks most of the sample is probably the wrong store, such as an unmounted
     // disk.
     if present * 2 < sampled {
@@ -252,39 +248,34 @@ fn check_unmarked(
     }
     // Without items there is nothing to compare, so the originals in the store may belong to any archive. A
     // read-only node does not claim them.
-    if sampled == 0 && !only_reads {
-        match store.is_empty() {
-            Ok(true) => {}
-            Ok(false) => return Err(names.unidentified_store()),
-            Err(cause) => return Ok(Err(cause)),
-        }
+    if sampled == 0 && !only_reads && !store.is_empty().map_err(unusable)? {
+        return Err(names.unidentified_store());
     }
-    Ok(Ok(sampled))
+    Ok(sampled)
 }
 
 /// Waits for a different process to mark a store without an id, for an archive that has no items and claims
 /// the store `claim`. Returns whether the store was marked. Writes nothing.
 ///
-/// Fails with [`ErrorKind::Conflict`] if the store was not marked and the claim is on a different store. The
-/// inner error means that the store cannot be read.
+/// Fails with [`ErrorKind::Conflict`] if the store was not marked and the claim is on a different store. Fails
+/// with [`ErrorKind::Unavailable`] if the store cannot be read.
 fn is_marked_by_another(
     db: &Db,
     store: &BlobStore,
     names: &ArchiveNames,
     id: &str,
     claim: &str,
-) -> Result<std::result::Result<bool, StoreError>> {
+) -> Result<bool> {
     // A process that started at the same time may be about to mark this store.
-    match wait_for_mark(store, id) {
-        Ok(false) => {}
-        marked => return Ok(marked),
+    if wait_for_mark(store, id).map_err(unusable)? {
+        return Ok(true);
     }
     // Buckets with equal names are the same bucket. Folders with equal names are the same folder if the
     // database is a file; with a remote database, they may be on different machines.
     if claim != names.store || (db.is_remote() && !store.is_remote()) {
         return Err(names.second_store());
     }
-    Ok(Ok(false))
+    Ok(false)
 }
 
 /// Waits until a different process marks the store with the archive `id`; returns whether it did in time.
@@ -325,11 +316,11 @@ pub(super) fn examine(
     if mark.is_some() {
         return Ok(StoreOwnership::Ours);
     }
-    let sampled = check_unmarked(db, store, names, only_reads)?.map_err(unusable)?;
+    let sampled = check_unmarked(db, store, names, only_reads)?;
     if sampled == 0
         && !only_reads
         && let Some(claim) = claim
-        && is_marked_by_another(db, store, names, &id, &claim.name)?.map_err(unusable)?
+        && is_marked_by_another(db, store, names, &id, &claim.name)?
     {
         return Ok(StoreOwnership::Ours);
     }
