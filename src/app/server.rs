@@ -74,7 +74,7 @@ impl ServerProcess {
         // Binding fills in `server.public_url`, which the services below copy into their links.
         let http = HttpListeners::bind(&mut config)?;
         let (domain, stream_commands) = DomainServices::start(&config, &storage, ingest)?;
-        let readiness = readiness(&config, &storage, &domain.content);
+        let readiness = readiness(&config, &storage, &domain.archive.content);
         let process = ProcessState {
             db: storage.db.clone(),
             node,

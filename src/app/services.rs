@@ -57,16 +57,10 @@ const SEARCH_START_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The services that handlers and background jobs call.
 pub(super) struct DomainServices {
-    pub(super) auth: Auth,
-    pub(super) oauth: OAuth,
-    pub(super) users: Users,
-    pub(super) orders: Orders,
+    pub(super) access: AccessState,
+    pub(super) archive: ArchiveState,
     pub(super) media: Media,
-    pub(super) content: Content,
-    pub(super) uploads: Uploads,
-    pub(super) deliveries: Deliveries,
-    pub(super) notifications: Notifications,
-    pub(super) recipients: Recipients,
+    pub(super) distribution: DistributionState,
 }
 
 impl DomainServices {
@@ -92,40 +86,21 @@ impl DomainServices {
         let mailer = sender.mailer().clone();
         let recipients =
             Recipients::new(db.clone(), mailer, RecipientSettings::from_config(config));
-        let access = AccessServices { auth: &auth, users: &users, orders: &orders };
-        let outbound = OutboundServices { sender: &sender, recipients: &recipients };
-        let deliveries = start_deliveries(config, access, &media, outbound, guard);
-        let (notifications, stream_commands) =
-            start_notifications(config, access, &media, &content, outbound, guard)?;
-        let domain = Self {
-            auth,
-            oauth,
-            users,
-            orders,
-            media,
-            content,
-            uploads,
-            deliveries,
-            notifications,
-            recipients,
+        // A read-only node cannot write rows of the audit log, so its events are only log lines.
+        let audit = if guard.node().role().is_read_only() {
+            AuditLog::lines_only()
+        } else {
+            AuditLog::start()
         };
-        Ok((domain, stream_commands))
+        let access = AccessState { auth, oauth, users, orders, audit };
+        let archive = ArchiveState { content, collections: Collections::new(db.clone()), uploads };
+        let deliveries = start_deliveries(config, &access, &media, &sender, &recipients, guard);
+        let content = &archive.content;
+        let (notifications, stream_commands) =
+            start_notifications(config, &access, &media, content, &sender, &recipients, guard)?;
+        let distribution = DistributionState { deliveries, notifications, recipients };
+        Ok((Self { access, archive, media, distribution }, stream_commands))
     }
-}
-
-/// The access services that other services depend on.
-#[derive(Clone, Copy)]
-struct AccessServices<'a> {
-    auth: &'a Auth,
-    users: &'a Users,
-    orders: &'a Orders,
-}
-
-/// The services that send mails and files.
-#[derive(Clone, Copy)]
-struct OutboundServices<'a> {
-    sender: &'a ChannelSender,
-    recipients: &'a Recipients,
 }
 
 /// Starts the users section, which mails links if there is a mail server.
@@ -142,17 +117,18 @@ fn start_users(config: &Config, auth: &Auth, sender: &ChannelSender) -> Result<U
 
 fn start_deliveries(
     config: &Config,
-    access: AccessServices<'_>,
+    access: &AccessState,
     media: &Media,
-    outbound: OutboundServices<'_>,
+    sender: &ChannelSender,
+    recipients: &Recipients,
     guard: &ClusterGuard,
 ) -> Deliveries {
     let services = delivery::DeliveryServices {
         media: media.clone(),
         orders: access.orders.clone(),
         auth: access.auth.clone(),
-        sender: outbound.sender.clone(),
-        recipients: outbound.recipients.clone(),
+        sender: sender.clone(),
+        recipients: recipients.clone(),
         guard: guard.clone(),
     };
     Deliveries::new(services, delivery::DeliverySettings::from_config(config))
@@ -160,10 +136,11 @@ fn start_deliveries(
 
 fn start_notifications(
     config: &Config,
-    access: AccessServices<'_>,
+    access: &AccessState,
     media: &Media,
     content: &Content,
-    outbound: OutboundServices<'_>,
+    sender: &ChannelSender,
+    recipients: &Recipients,
     guard: &ClusterGuard,
 ) -> Result<(Notifications, StreamCommands)> {
     let overrides = Some(config.mail.templates.as_path());
@@ -174,9 +151,9 @@ fn start_notifications(
         media: media.clone(),
         auth: access.auth.clone(),
         users: access.users.clone(),
-        mailer: outbound.sender.mailer().clone(),
+        mailer: sender.mailer().clone(),
         mail_templates: MailTemplates::compile(overrides)?,
-        recipients: outbound.recipients.clone(),
+        recipients: recipients.clone(),
         push: Push::from_config(config)?,
         guard: guard.clone(),
     };
@@ -247,7 +224,7 @@ fn start_search(config: &Config, db: &Db, rights: Arc<RightsMetadata>) -> Result
     )?;
     let stopwatch = Stopwatch::start();
     while search.status() != IndexStatus::Ready && stopwatch.elapsed() < SEARCH_START_WAIT {
-        std::thread::park_timeout(SEARCH_START_POLL_INTERVAL);
+        clock::pause(SEARCH_START_POLL_INTERVAL);
     }
     Ok(search)
 }
@@ -290,33 +267,22 @@ pub(super) fn shared(
     process: ProcessState,
     traces: Option<RequestTracer>,
 ) -> Result<SharedState> {
-    let DomainServices { auth, oauth, users, orders, media, content, uploads, .. } = domain;
-    let DomainServices { deliveries, notifications, recipients, .. } = domain;
+    let DomainServices { access, archive, media, distribution } = domain;
     let pages = PageRenderer::compile(&config.ingest.timezone.0, media.settings().avif_ahead)?;
     let bases = BaseUrls {
         public: &config.server.public_url.0,
         media: config.media_url(),
         auth: config.auth_url(),
     };
-    // A read-only node cannot write rows of the audit log, so its events are only log lines.
-    let audit = if process.node.role().is_read_only() {
-        AuditLog::lines_only()
-    } else {
-        AuditLog::start()
-    };
     let document = ApiDocument::assemble(bases);
     let api_docs = ApiDocs::render(&document, &pages, &config.server.site_name)?;
     let description = ApiDescription::new(&document)?;
     let crawlers = CrawlerHeaders::from_policy(&media.settings().crawlers)?;
     Ok(SharedState {
-        access: AccessState { auth, oauth, users, orders, audit },
-        archive: ArchiveState {
-            content,
-            collections: Collections::new(process.db.clone()),
-            uploads,
-        },
+        access,
+        archive,
         media,
-        distribution: DistributionState { deliveries, notifications, recipients },
+        distribution,
         site: SiteState {
             pages,
             api_docs,
