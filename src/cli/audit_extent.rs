@@ -47,10 +47,10 @@ pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
         | CliCommand::Nodes { .. }
         | CliCommand::Doctor { .. }
         // Records itself in the archive that it opens.
-        | CliCommand::Store { .. }
+        | CliCommand::Store(_)
         | CliCommand::Bench(_)
         | CliCommand::Health { .. }
-        | CliCommand::Audit { .. }
+        | CliCommand::Audit(_)
         | CliCommand::Man { .. }
         | CliCommand::Reference { .. }
         | CliCommand::Completions { .. }
@@ -89,23 +89,19 @@ pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
             of_command("check --repair")
         }
         CliCommand::Reindex { .. } => of_command("reindex"),
-        CliCommand::User { command } => of_user(command),
-        CliCommand::Client { command } => of_client(command),
-        CliCommand::Key { command } => of_key(command),
-        CliCommand::Channel { command } => of_channel(command),
-        CliCommand::Delivery { command } => match command {
-            DeliveryCommand::List { .. } => AuditExtent::Nothing,
-            DeliveryCommand::Retry { id, .. } => of_command(format!("delivery retry {id}")),
-        },
-        CliCommand::Outbox { command } => of_outbox(command),
-        CliCommand::SigningKey { command: SigningKeyCommand::List { .. } } => AuditExtent::Nothing,
-        CliCommand::SigningKey { command: SigningKeyCommand::Rotate { .. } } => {
-            of_command("signing-key rotate")
+        CliCommand::User(command) => of_user(command),
+        CliCommand::Client(command) => of_client(command),
+        CliCommand::Key(command) => of_key(command),
+        CliCommand::Channel(command) => of_channel(command),
+        CliCommand::Delivery(DeliveryCommand::List { .. }) => AuditExtent::Nothing,
+        CliCommand::Delivery(DeliveryCommand::Retry { id, .. }) => {
+            of_command(format!("delivery retry {id}"))
         }
-        CliCommand::Demo { command: DemoCommand::Remove { .. } } => of_command("demo remove"),
-        CliCommand::Secrets { command: SecretsCommand::Rotate { .. } } => {
-            of_command("secrets rotate")
-        }
+        CliCommand::Outbox(command) => of_outbox(command),
+        CliCommand::SigningKey(SigningKeyCommand::List { .. }) => AuditExtent::Nothing,
+        CliCommand::SigningKey(SigningKeyCommand::Rotate { .. }) => of_command("signing-key rotate"),
+        CliCommand::Demo(DemoCommand::Remove { .. }) => of_command("demo remove"),
+        CliCommand::Secrets(SecretsCommand::Rotate { .. }) => of_command("secrets rotate"),
     }
 }
 

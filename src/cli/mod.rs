@@ -104,50 +104,32 @@ enum CliCommand {
         file: PathBuf,
     },
     /// Adds, lists, disables and enables users.
-    User {
-        #[command(subcommand)]
-        command: accounts::UserCommand,
-    },
+    #[command(subcommand)]
+    User(accounts::UserCommand),
     /// Adds, lists, disables and enables OAuth2 clients.
-    Client {
-        #[command(subcommand)]
-        command: accounts::ClientCommand,
-    },
+    #[command(subcommand)]
+    Client(accounts::ClientCommand),
     /// Lists and rotates the keys that id tokens are signed with.
-    SigningKey {
-        #[command(subcommand)]
-        command: signing_key::SigningKeyCommand,
-    },
+    #[command(subcommand)]
+    SigningKey(signing_key::SigningKeyCommand),
     /// Adds, lists and revokes API keys.
-    Key {
-        #[command(subcommand)]
-        command: accounts::KeyCommand,
-    },
+    #[command(subcommand)]
+    Key(accounts::KeyCommand),
     /// Adds, lists, disables, enables and removes delivery channels of users.
-    Channel {
-        #[command(subcommand)]
-        command: channels::ChannelCommand,
-    },
+    #[command(subcommand)]
+    Channel(channels::ChannelCommand),
     /// Removes the demo accounts.
-    Demo {
-        #[command(subcommand)]
-        command: demo::DemoCommand,
-    },
+    #[command(subcommand)]
+    Demo(demo::DemoCommand),
     /// Encrypts the secrets of the archive with a new key.
-    Secrets {
-        #[command(subcommand)]
-        command: secrets::SecretsCommand,
-    },
+    #[command(subcommand)]
+    Secrets(secrets::SecretsCommand),
     /// Lists deliveries and retries failed ones.
-    Delivery {
-        #[command(subcommand)]
-        command: channels::DeliveryCommand,
-    },
+    #[command(subcommand)]
+    Delivery(channels::DeliveryCommand),
     /// Lists, retries and removes notification messages that are waiting or parked.
-    Outbox {
-        #[command(subcommand)]
-        command: outbox::OutboxCommand,
-    },
+    #[command(subcommand)]
+    Outbox(outbox::OutboxCommand),
     /// Lists the nodes that serve the archive, whether each is alive, and the leases it holds.
     ///
     /// Waits until the heartbeat of every node has risen, for 12 seconds at most. A node that runs alone
@@ -170,15 +152,11 @@ enum CliCommand {
         json: bool,
     },
     /// Assigns a store of originals to an archive.
-    Store {
-        #[command(subcommand)]
-        command: store::StoreCommand,
-    },
+    #[command(subcommand)]
+    Store(store::StoreCommand),
     /// Lists events of the audit log: who did what, when, with which credentials.
-    Audit {
-        #[command(subcommand)]
-        command: audit::AuditCommand,
-    },
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
     /// Checks the database, compares it with the store, and verifies derived files against the originals;
     /// exit status 1 if anything is missing or damaged. Orphaned originals are a warning.
     Check {
@@ -446,19 +424,19 @@ fn dispatch(command: CliCommand) -> Result<(), CommandFailure> {
         CliCommand::Import { common, json, file } => {
             accounts::import(&common.config()?, &file, json)
         }
-        CliCommand::User { command } => accounts::user(command),
-        CliCommand::Client { command } => accounts::client(command),
-        CliCommand::SigningKey { command } => signing_key::run(command),
-        CliCommand::Key { command } => accounts::key(command),
-        CliCommand::Channel { command } => channels::channel(command),
-        CliCommand::Demo { command } => demo::run(command),
-        CliCommand::Secrets { command } => secrets::run(command),
-        CliCommand::Delivery { command } => channels::delivery(command),
-        CliCommand::Outbox { command } => outbox::run(command),
+        CliCommand::User(command) => accounts::user(command),
+        CliCommand::Client(command) => accounts::client(command),
+        CliCommand::SigningKey(command) => signing_key::run(command),
+        CliCommand::Key(command) => accounts::key(command),
+        CliCommand::Channel(command) => channels::channel(command),
+        CliCommand::Demo(command) => demo::run(command),
+        CliCommand::Secrets(command) => secrets::run(command),
+        CliCommand::Delivery(command) => channels::delivery(command),
+        CliCommand::Outbox(command) => outbox::run(command),
         CliCommand::Doctor { common, json } => doctor::run(&common.config()?, json),
-        CliCommand::Store { command } => store::run(command),
+        CliCommand::Store(command) => store::run(command),
         CliCommand::Nodes { common, json } => nodes::list(&common.config()?, json),
-        CliCommand::Audit { command } => audit::run(command),
+        CliCommand::Audit(command) => audit::run(command),
         CliCommand::Check { common, args, json } => {
             maintenance::check(&common.config()?, args, json)
         }
