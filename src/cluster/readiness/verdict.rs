@@ -73,9 +73,17 @@ impl ReadinessVerdict {
     }
 
     fn text(&self, fault: NodeFault) -> &'static str {
-        match fault {
-            NodeFault::Store => store_text(self.mismatch),
-            NodeFault::Database | NodeFault::Search | NodeFault::Disk => fault_text(fault),
+        match (fault, self.mismatch) {
+            (NodeFault::Database, _) => "the database cannot be used",
+            (NodeFault::Search, _) => "the search index is being built",
+            (NodeFault::Disk, _) => "the data directory is full or cannot be written",
+            (NodeFault::Store, None) => "the originals cannot be reached",
+            (NodeFault::Store, Some(StoreMismatch::Replaced)) => {
+                "the archive has its originals in a different store than this node"
+            }
+            (NodeFault::Store, Some(StoreMismatch::Foreign)) => {
+                "the store of originals is not marked as that of the archive"
+            }
         }
     }
 }
@@ -91,27 +99,6 @@ fn can_do_more(row: &NodeRow, ours: &[NodeFault], shared: Option<NodeFault>) -> 
     theirs.retain(|fault| Some(*fault) != shared);
     // A proper subset: of nodes that all have faults, at least one stays ready.
     theirs.len() < ours.len() && theirs.iter().all(|fault| ours.contains(fault))
-}
-
-fn store_text(mismatch: Option<StoreMismatch>) -> &'static str {
-    match mismatch {
-        None => fault_text(NodeFault::Store),
-        Some(StoreMismatch::Replaced) => {
-            "the archive has its originals in a different store than this node"
-        }
-        Some(StoreMismatch::Foreign) => {
-            "the store of originals is not marked as that of the archive"
-        }
-    }
-}
-
-fn fault_text(fault: NodeFault) -> &'static str {
-    match fault {
-        NodeFault::Database => "the database cannot be used",
-        NodeFault::Search => "the search index is being built",
-        NodeFault::Store => "the originals cannot be reached",
-        NodeFault::Disk => "the data directory is full or cannot be written",
-    }
 }
 
 #[cfg(test)]
