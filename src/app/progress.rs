@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use crate::runtime::clock::{self, Stopwatch};
+use crate::runtime::clock::{self, Stopwatch, has_elapsed};
 use crate::runtime::error::Result;
 use crate::storage::database::{Db, NamedOriginal};
 use model::ContentHash;
@@ -103,8 +103,7 @@ impl<'a> CheckProgress<'a> {
         }
         state.next = next;
         // A write per original would occupy the cluster write lock, which the service needs.
-        let is_due =
-            state.last_saved.as_ref().is_none_or(|since| since.elapsed() >= CHECK_SAVE_INTERVAL);
+        let is_due = has_elapsed(state.last_saved, CHECK_SAVE_INTERVAL);
         if next == before || !is_due {
             return;
         }

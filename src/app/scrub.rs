@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::problem::file_of;
 use crate::cluster::membership::{ClusterLease, ClusterNode};
-use crate::runtime::clock::{self, Stopwatch};
+use crate::runtime::clock::{self, Stopwatch, has_elapsed};
 use crate::runtime::failure_log::FailureLog;
 use crate::runtime::telemetry;
 use crate::storage::blobs::{BlobReader, BlobStore, StoreError};
@@ -184,8 +184,7 @@ impl OriginalsScrub {
             pass.done += 1;
             // A delay is not compensated by a higher rate.
             pass.due = later(pass.due, share).max(clock::now());
-            let is_due =
-                last_saved.as_ref().is_none_or(|since| since.elapsed() >= SCRUB_SAVE_INTERVAL);
+            let is_due = has_elapsed(last_saved, SCRUB_SAVE_INTERVAL);
             // With few items the shares are long, and a restart would begin an unsaved wait from the start.
             if is_due || share >= SCRUB_SAVE_INTERVAL {
                 self.save_pass(&pass, incarnation).await?;

@@ -43,3 +43,9 @@ impl Stopwatch {
         self.elapsed().as_secs_f64() * 1000.0
     }
 }
+
+/// Returns whether at least `time` has elapsed; true if there is no stopwatch yet.
+#[must_use]
+pub fn has_elapsed(since: Option<Stopwatch>, time: Duration) -> bool {
+    since.is_none_or(|since| since.elapsed() >= time)
+}

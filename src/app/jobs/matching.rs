@@ -6,8 +6,7 @@ use crate::cluster::guard::ClusterGuard;
 use crate::cluster::jobs::{BlockingJob, JobSpec, JobThread, RunOutcome, StopSignal};
 use crate::cluster::membership::ClusterLease;
 use crate::distribution::notifications::Notifications;
-use crate::runtime::clock;
-use crate::runtime::clock::Stopwatch;
+use crate::runtime::clock::{self, Stopwatch, has_elapsed};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::FOLLOW_POLL_MS;
 use crate::storage::database::CommitWatcher;
@@ -96,11 +95,6 @@ impl BlockingJob for MatchingJob {
             tracing::warn!("standby matcher: notifications cannot be read: {cause}");
         }
     }
-}
-
-/// Returns whether at least `time` has elapsed; true if there is no stopwatch yet.
-fn has_elapsed(since: Option<Stopwatch>, time: Duration) -> bool {
-    since.is_none_or(|since| since.elapsed() >= time)
 }
 
 /// Wakes readers of streams for which other processes queued messages.

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{ProbedParts, verdict::ReadinessVerdict};
 use crate::cluster::membership::NodeFault;
-use crate::runtime::clock::Stopwatch;
+use crate::runtime::clock::{Stopwatch, has_elapsed};
 use crate::storage::database::{DbError, NodeRow, outage};
 use crate::storage::search::IndexStatus;
 
@@ -68,8 +68,7 @@ impl ExternalProbe {
     /// Starts a probe if it is due.
     fn start_probe(&mut self, probe: impl FnOnce() -> Result<(), String> + Send + 'static) {
         // After a failure, every run probes, so that a recovery is noticed soon.
-        let is_due = self.failures > 0
-            || self.last.as_ref().is_none_or(|last| last.elapsed() >= EXTERNAL_PROBE_INTERVAL);
+        let is_due = self.failures > 0 || has_elapsed(self.last, EXTERNAL_PROBE_INTERVAL);
         if self.in_flight.is_none() && is_due {
             self.last = Some(Stopwatch::start());
             self.in_flight = Some(tokio::task::spawn_blocking(probe));
@@ -85,14 +84,7 @@ impl ExternalProbe {
                     Some(result.unwrap_or_else(|cause| Err(cause.to_string())))
                 }
                 // The probe still runs within its timeout: there is no result yet.
-                Err(_)
-                    if self
-                        .last
-                        .as_ref()
-                        .is_some_and(|last| last.elapsed() < EXTERNAL_PROBE_TIMEOUT) =>
-                {
-                    None
-                }
+                Err(_) if !has_elapsed(self.last, EXTERNAL_PROBE_TIMEOUT) => None,
                 Err(_) => Some(Err(format!("no answer within {EXTERNAL_PROBE_TIMEOUT:?}"))),
             };
             match outcome {
