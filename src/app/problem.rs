@@ -97,21 +97,6 @@ pub(super) fn file_of_original(
 }
 
 impl ArchiveProblem {
-    fn repaired(&self) -> Option<&Repair> {
-        match self {
-            Self::Derived { repaired, .. }
-            | Self::Cached { repaired, .. }
-            | Self::Leftover { repaired, .. }
-            | Self::Database { repaired, .. } => Some(repaired),
-            Self::Missing { .. }
-            | Self::Damaged { .. }
-            | Self::Length { .. }
-            | Self::Unreadable { .. }
-            | Self::Orphaned { .. }
-            | Self::Warning(_) => None,
-        }
-    }
-
     /// Returns whether the problem is advice or harmless, and not damage.
     #[must_use]
     pub fn is_warning(&self) -> bool {
@@ -121,7 +106,13 @@ impl ArchiveProblem {
     /// Returns whether the problem was not repaired.
     #[must_use]
     pub fn remains(&self) -> bool {
-        !matches!(self.repaired(), Some(Some(Ok(()))))
+        !matches!(
+            self,
+            Self::Derived { repaired: Some(Ok(())), .. }
+                | Self::Cached { repaired: Some(Ok(())), .. }
+                | Self::Leftover { repaired: Some(Ok(())), .. }
+                | Self::Database { repaired: Some(Ok(())), .. }
+        )
     }
 
     /// Returns the keyword of the problem in JSON.
