@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use serde::Serialize;
 use tokio::runtime::Runtime;
 
 use super::{BenchEffort, BenchError, BenchOperation, BenchPhotograph, StopFlag, peak};
@@ -30,7 +31,7 @@ use model::media_url::MediaPath;
 const BENCH_RENDITIONS_MAX: usize = 1_000_000;
 
 /// Percentiles of latencies, in milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LatencyPercentiles {
     pub p50: f64,
     pub p95: f64,

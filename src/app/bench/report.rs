@@ -85,7 +85,7 @@ impl BenchReport {
             "photographs": self.photographs,
             "pixels": self.pixels,
             "bytes": self.bytes,
-            "ingestMs": self.ingest_ms.json(),
+            "ingestMs": self.ingest_ms,
             "derived": derived_files,
             "operations": self.operations.iter().map(OperationResult::json).collect::<Vec<_>>(),
         })
@@ -94,13 +94,6 @@ impl BenchReport {
     fn percent(&self, derived: &DerivedFiles) -> f64 {
         // Without the lower bound, an empty sum would yield NaN, which JSON cannot represent.
         real(derived.bytes) * 100.0 / real(self.bytes.max(1))
-    }
-}
-
-impl LatencyPercentiles {
-    fn json(self) -> Value {
-        let Self { p50, p95, p99 } = self;
-        json!({ "p50": p50, "p95": p95, "p99": p99 })
     }
 }
 
@@ -140,7 +133,7 @@ impl OperationResult {
             "renditions": self.renditions,
             "seconds": self.seconds,
             "perSecond": self.per_second(),
-            "ms": self.ms.json(),
+            "ms": self.ms,
             "paths": self.render_paths,
             "bytesEach": self.bytes_each(),
             "peakBytes": self.peak_bytes,
