@@ -4,11 +4,11 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::jobs::{JobContext, start_follower, start_threads};
-use super::purging::PurgeStarter;
+use super::purging::open_purgers;
 use super::reload::certificate;
 use super::server_storage::ServerStorage;
 use super::services::{listener_limits, start_senders};
@@ -104,7 +104,10 @@ impl BackgroundTasks {
         let shared = &app.shared;
         let scrub = storage.scrub(config);
         let ServerStorage { db, watched, diagnostics, guard, .. } = storage;
-        let (purging, followed) = PurgeStarter::open(config, &db, &guard)?;
+        let purgers = open_purgers(config, &db, &guard)?;
+        // The row of the item log up to which this process serves no outdated versions. The caches start empty, so
+        // earlier writes need no purge; the follower publishes its start position in its first run.
+        let (followed, position) = watch::channel(0);
         let (to_warm, warm_queue) = mpsc::channel(WARM_QUEUE_MAX);
         // A worker serves no media, so it has no use for a warm cache.
         let is_warming = config.media.warm && guard.node().role() != NodeRole::Worker;
@@ -127,7 +130,8 @@ impl BackgroundTasks {
             runtime.spawn(scrub.run());
         }
         let mut senders = start_senders(runtime, app, drain);
-        senders.extend(purging.start(runtime, app, drain));
+        let stop = process.stopping.subscribe();
+        senders.extend(purgers.map(|purgers| runtime.spawn(purgers.run(position, stop, drain))));
         Ok(Self { threads, senders, first_probe })
     }
 }
