@@ -10,7 +10,7 @@ use crate::cluster::findings::{
 use crate::cluster::membership::{self, NodeDescription, Volume};
 use crate::cluster::readiness::write_probe;
 use crate::runtime::clock;
-use crate::runtime::config::{Config, OriginalsLocation, SettingValue};
+use crate::runtime::config::{Config, OriginalsLocation};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::modes;
 use crate::storage::database::Db;
@@ -85,18 +85,9 @@ fn findings_or_failure(about: &'static str, findings: Result<Vec<Finding>>) -> V
 fn database(config: &Config, db: &Db) -> Result<Vec<Finding>> {
     let asked = clock::now();
     let (facts, items) = db.read_blocking(|tx| Ok((tx.database_facts()?, tx.count_items()?)))?;
-    let location = match config.database.url.0.as_str() {
-        "" => config
-            .data
-            .dir
-            .join(crate::storage::database::DATABASE_FILE_NAME)
-            .display()
-            .to_string(),
-        _ => config.database.url.print(),
-    };
     Ok(judge_database(&DatabaseState {
         facts: &facts,
-        location: Some(&location),
+        location: Some(&ownership::database_name(config)),
         items,
         asked,
         only_reads: config.server.role.is_read_only(),

@@ -48,11 +48,15 @@ impl ArchiveNames {
 
     /// Returns the names of the store and of the settings' database.
     pub(super) fn new(config: &Config, store: &BlobStore) -> Self {
-        let database = match config.database.url.0.as_str() {
-            "" => config.data.dir.join(DATABASE_FILE_NAME).display().to_string(),
-            _ => config.database.url.print(),
-        };
-        Self { database, store: store.name() }
+        Self { database: database_name(config), store: store.name() }
+    }
+}
+
+/// Returns the location of the settings' database, without passwords.
+pub(super) fn database_name(config: &Config) -> String {
+    match config.database.url.0.as_str() {
+        "" => config.data.dir.join(DATABASE_FILE_NAME).display().to_string(),
+        _ => config.database.url.print(),
     }
 }
 
