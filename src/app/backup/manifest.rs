@@ -80,6 +80,7 @@ fn refuse<T>(why: String) -> Result<T> {
 /// Fails if there is no manifest, as after an interrupted backup, or if a later version wrote it.
 pub(super) fn read_manifest(source: &Path) -> Result<BackupManifest> {
     let path = source.join(MANIFEST);
+    let shown = path.display();
     let metadata = match fs::metadata(&path) {
         Ok(metadata) => metadata,
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
@@ -92,29 +93,21 @@ pub(super) fn read_manifest(source: &Path) -> Result<BackupManifest> {
     };
     // The folder may be any folder, so the file is measured before it is read into memory.
     if metadata.len() > MANIFEST_BYTES_MAX {
-        return refuse(format!(
-            "{} is not a manifest of a backup: it is too long",
-            path.display()
-        ));
+        return refuse(format!("{shown} is not a manifest of a backup: it is too long"));
     }
     let text = fs::read_to_string(&path).map_err(|cause| failed(&path, &cause))?;
-    let manifest: BackupManifest = match serde_json::from_str(&text) {
-        Ok(manifest) => manifest,
-        Err(cause) => {
-            return refuse(format!("{} cannot be read: {cause}", path.display()));
-        }
-    };
+    let parsed = serde_json::from_str::<BackupManifest>(&text);
+    let manifest = parsed.or_else(|cause| refuse(format!("{shown} cannot be read: {cause}")))?;
     if manifest.form > FORM_BUCKET {
         return refuse(format!(
-            "{} has format {}, and this version of wirephoto reads formats up to {FORM_BUCKET}",
-            path.display(),
+            "{shown} has format {}, and this version of wirephoto reads formats up to {FORM_BUCKET}",
             manifest.form
         ));
     }
     let name = &manifest.database;
     // A manifest may come from elsewhere, and a name with a slash would lead out of its folder.
     if name.contains('/') || !name.starts_with("wirephoto-") {
-        return refuse(format!("{}: `{name}` is not the name of a database", path.display()));
+        return refuse(format!("{shown}: `{name}` is not the name of a database"));
     }
     Ok(manifest)
 }
