@@ -90,17 +90,15 @@ impl Mailer {
         };
         // Read for every mail, because it may have been rotated.
         let password = account.map(|(_, password)| password.read()).transpose();
-        let read = password.as_ref().ok().and_then(Option::as_deref);
+        let password = password.map_err(|cause| {
+            SendError::new(&endpoint, SendStep::Prepare, SendFault::Local(cause), &[])
+        })?;
         let conversation = RemoteConversation {
             endpoint,
             timeouts: self.timeouts,
-            secrets: read.into_iter().collect(),
+            secrets: password.as_deref().into_iter().collect(),
         };
-        let login = account.map(|(user, _)| user.clone()).zip(read.map(str::to_owned));
-        if let Err(cause) = &password {
-            let cause = io::Error::other(cause.to_string());
-            return Err(conversation.fail(SendStep::Prepare, SendFault::Local(cause)));
-        }
+        let login = account.map(|(user, _)| user.clone()).zip(password.clone());
         let composed = mail.compose(&self.settings.from, &self.settings.domain);
         let composed = composed.map_err(|fault| conversation.fail(SendStep::Prepare, fault))?;
         match &self.settings.transport {

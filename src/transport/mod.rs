@@ -30,7 +30,7 @@ mod webhook;
 
 use std::path::PathBuf;
 
-use self::{conversation::RemoteConversation, destination::MethodSettings};
+use self::destination::MethodSettings;
 pub use self::{
     conversation::TransportTimeouts,
     destination::Destination,
@@ -81,7 +81,9 @@ impl ChannelTransports {
         parcel: &DeliveryParcel,
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
-        self.check(destination, parcel, files)?;
+        check(parcel, files).map_err(|refusal| {
+            SendError::new(destination.method.as_str(), SendStep::Prepare, refusal.into(), &[])
+        })?;
         let timeouts = self.timeouts;
         let policy = destination.policy;
         let id = parcel.id.as_str();
@@ -100,22 +102,13 @@ impl ChannelTransports {
             }
         }
     }
+}
 
-    fn check(
-        &self,
-        destination: &Destination,
-        parcel: &DeliveryParcel,
-        files: &[OutgoingFile],
-    ) -> Result<(), SendError> {
-        let endpoint = destination.method.as_str().to_owned();
-        let conversation =
-            RemoteConversation { endpoint, timeouts: self.timeouts, secrets: Vec::new() };
-        // Checked before anything is sent, because the id becomes part of names on other systems.
-        file::check_id(&parcel.id)
-            .map_err(|refusal| conversation.fail(SendStep::Prepare, refusal))?;
-        if files.len() > limits::TRANSPORT_FILES_MAX {
-            return Err(conversation.fail(SendStep::Prepare, SendRefusal::Files(files.len())));
-        }
-        Ok(())
+/// Checks a delivery before anything is sent, because its id becomes part of names on other systems.
+fn check(parcel: &DeliveryParcel, files: &[OutgoingFile]) -> Result<(), SendRefusal> {
+    file::check_id(&parcel.id)?;
+    if files.len() > limits::TRANSPORT_FILES_MAX {
+        return Err(SendRefusal::Files(files.len()));
     }
+    Ok(())
 }
