@@ -226,10 +226,8 @@ impl FolderPath {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let (absolute, rest) = match text.strip_prefix('/') {
-            Some(rest) => (true, rest),
-            None => (false, text),
-        };
+        let absolute = text.starts_with('/');
+        let rest = text.strip_prefix('/').unwrap_or(text);
         // A trailing slash is a habit and does not name a further folder.
         let rest = rest.strip_suffix('/').filter(|rest| !rest.is_empty()).unwrap_or(rest);
         let parts: Vec<String> = match rest {
