@@ -1,5 +1,6 @@
 //! Writes queued events of the audit log to the database, and removes old events.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
@@ -26,8 +27,9 @@ const AUDIT_SWEEP_ROWS: usize = 1000;
 pub(super) async fn write_events(
     db: Db,
     mut pending: PendingEvents,
-    mut ended: watch::Receiver<bool>,
+    ended: watch::Receiver<bool>,
 ) {
+    let mut end = pin!(jobs::stopped(ended));
     let mut windows = tokio::time::interval(AUDIT_WINDOWS_CHECK_INTERVAL);
     // After a stall, one check is enough.
     windows.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -39,7 +41,7 @@ pub(super) async fn write_events(
                 pending.end_windows(clock::now(), false);
                 continue;
             }
-            () = wait_for_end(&mut ended) => break,
+            () = &mut end => break,
         };
         write(&db, &pending, batch, AUDIT_WRITE_ATTEMPTS).await;
     }
@@ -52,11 +54,6 @@ pub(super) async fn write_events(
         // A single attempt: the process must not hang because its database is down.
         write(&db, &pending, batch, 1).await;
     }
-}
-
-async fn wait_for_end(ended: &mut watch::Receiver<bool>) {
-    // An error means that the sender was dropped, which ends the wait too.
-    drop(ended.wait_for(|ended| *ended).await);
 }
 
 /// Writes a batch in one transaction, in at most `attempts_max` attempts. Events that could not be written

@@ -111,13 +111,10 @@ pub async fn run<J: BackgroundJob>(
     let mut log = FailureLog::new(job.spec().name);
     loop {
         // `select!` polls `stop` once, so that a job that always has more to do can be stopped.
-        let is_stopping = tokio::select! {
+        tokio::select! {
             biased;
-            () = &mut stop => true,
-            () = std::future::ready(()) => false,
-        };
-        if is_stopping {
-            return;
+            () = &mut stop => return,
+            () = std::future::ready(()) => {}
         }
         let spec = job.spec();
         if let Some(lease) = spec.lease.filter(|_| spec.is_standby(guard)) {
