@@ -113,30 +113,26 @@ pub(super) fn samples() -> Vec<NotificationMail> {
         thumbnail: Some(MailThumbnail { cid: "1".into(), width: 256, height: 170 }),
     };
     let bare = MailEntry { url: full.url.clone(), ..MailEntry::default() };
-    let mut samples = Vec::new();
-    for occasion in [MailOccasion::Item, MailOccasion::Digest] {
-        samples.push(sample(occasion, "Title", vec![full.clone(), bare.clone()], 3));
-        samples.push(sample(occasion, "", vec![bare.clone()], 0));
-        samples.push(sample(occasion, "Title", Vec::new(), 0));
-    }
-    samples
-}
-
-fn sample(
-    occasion: MailOccasion,
-    title: &str,
-    entries: Vec<MailEntry>,
-    more: usize,
-) -> NotificationMail {
-    NotificationMail {
+    let complete = NotificationMail {
         site_name: "Wirephoto".into(),
-        title: title.into(),
-        occasion,
-        entries,
-        more,
+        title: "Title".into(),
+        occasion: MailOccasion::Item,
+        entries: vec![full, bare.clone()],
+        more: 3,
         unsubscribe_url: "https://example.org/unsubscribe/1".into(),
         site_url: "https://example.org/".into(),
-    }
+    };
+    let one_bare = NotificationMail {
+        title: String::new(),
+        entries: vec![bare],
+        more: 0,
+        ..complete.clone()
+    };
+    let empty = NotificationMail { entries: Vec::new(), more: 0, ..complete.clone() };
+    let samples = [complete, one_bare, empty];
+    let digests =
+        samples.clone().map(|mail| NotificationMail { occasion: MailOccasion::Digest, ..mail });
+    samples.into_iter().chain(digests).collect()
 }
 
 /// Returns the display name of a media type.
