@@ -97,10 +97,10 @@ fn database(config: &Config, db: &Db) -> Result<Vec<Finding>> {
 fn store(config: &Config, archive: &OpenArchive) -> Result<Vec<Finding>> {
     let store = archive.originals.store();
     let name = store.name();
-    let names = ownership::ArchiveNames::new(config, store);
+    let check = ownership::OwnershipCheck::new(config, &archive.db, store);
     let id = archive.db.read_blocking(|tx| tx.archive_id())?;
     let only_reads = config.server.role.is_read_only();
-    let mut found = vec![match ownership::examine(&archive.db, store, &names, only_reads) {
+    let mut found = vec![match check.examine(only_reads) {
         Ok(ownership::StoreOwnership::Ours) => Finding::new(
             FindingLevel::Fine,
             "store",

@@ -32,7 +32,7 @@ pub use reload::{ServerLaunch, allow_connections};
 pub use server::ServerProcess;
 pub use standard_progress::forget_standard_progress;
 
-use ownership::{ArchiveNames, OwnershipUse, StoreOwnership, determine_ownership};
+use ownership::{OwnershipCheck, OwnershipUse, StoreOwnership};
 use secrets::{MissingKey, unlock};
 
 use crate::access::auth::Argon2Hasher;
@@ -72,8 +72,8 @@ pub struct OpenArchive {
     pub memory: Arc<MemoryBudget>,
     /// Ingest errors and slow searches that wait to be written to the database, for operators.
     pub diagnostics: DiagnosticLog,
-    /// The names that determine the owner of the store later, if the store did not answer.
-    undetermined_store: Option<ArchiveNames>,
+    /// The check that determines the owner of the store later, if the store did not answer.
+    undetermined_store: Option<OwnershipCheck>,
 }
 
 /// Options for opening an archive.
@@ -213,13 +213,12 @@ impl OpenArchive {
                 }
                 OriginalsLocation::Bucket { .. } => unusable_originals(cause),
             })?;
-        let names = ArchiveNames::new(config, &store);
-        let ownership =
-            ownership.map(|usage| determine_ownership(&db, &store, &names, usage)).transpose()?;
+        let check = OwnershipCheck::new(config, &db, &store);
+        let ownership = ownership.map(|usage| check.determine(usage)).transpose()?;
         let is_determined = match ownership {
             Some(StoreOwnership::Ours) | None => true,
             Some(StoreOwnership::Unknown(why)) => {
-                tracing::warn!("store ownership is unknown: {}: {why}", names.store());
+                tracing::warn!("store ownership is unknown: {}: {why}", check.store_name());
                 false
             }
         };
@@ -234,7 +233,7 @@ impl OpenArchive {
             originals,
             memory,
             diagnostics: DiagnosticLog::default(),
-            undetermined_store: (!is_determined).then_some(names),
+            undetermined_store: (!is_determined).then_some(check),
         })
     }
 

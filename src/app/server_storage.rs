@@ -2,7 +2,6 @@
 
 use super::OpenArchive;
 use super::jobs::WatchedFolder;
-use super::ownership::retry_ownership_check;
 use super::scrub::OriginalsScrub;
 use crate::cluster::clock_guard::ClockGuard;
 use crate::cluster::guard::ClusterGuard;
@@ -34,8 +33,8 @@ impl ServerStorage {
         let OpenArchive { db, originals, diagnostics, memory: _, undetermined_store } = archive;
         let store = originals.store().clone();
         db.open_connections();
-        if let Some(names) = undetermined_store {
-            retry_ownership_check(db.clone(), store.clone(), names)?;
+        if let Some(check) = undetermined_store {
+            check.retry()?;
         }
         store.report();
         let swept = store.sweep().map_err(Error::internal)?;
