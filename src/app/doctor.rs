@@ -3,7 +3,8 @@
 
 use api::operation::{Finding, FindingLevel};
 
-use super::{OpenArchive, ownership, warnings};
+use super::ownership::{OwnershipCheck, StoreOwnership, database_name};
+use super::{OpenArchive, warnings};
 use crate::cluster::findings::{
     DatabaseState, DiskState, judge_database, judge_differences, judge_disk, judge_nodes,
 };
@@ -87,7 +88,7 @@ fn database(config: &Config, db: &Db) -> Result<Vec<Finding>> {
     let (facts, items) = db.read_blocking(|tx| Ok((tx.database_facts()?, tx.count_items()?)))?;
     Ok(judge_database(&DatabaseState {
         facts: &facts,
-        location: Some(&ownership::database_name(config)),
+        location: Some(&database_name(config)),
         items,
         asked,
         only_reads: config.server.role.is_read_only(),
@@ -97,20 +98,17 @@ fn database(config: &Config, db: &Db) -> Result<Vec<Finding>> {
 fn store(config: &Config, archive: &OpenArchive) -> Result<Vec<Finding>> {
     let store = archive.originals.store();
     let name = store.name();
-    let check = ownership::OwnershipCheck::new(config, &archive.db, store);
+    let check = OwnershipCheck::new(config, &archive.db, store);
     let id = archive.db.read_blocking(|tx| tx.archive_id())?;
     let only_reads = config.server.role.is_read_only();
-    let mut found = vec![match check.examine(only_reads) {
-        Ok(ownership::StoreOwnership::Ours) => Finding::new(
-            FindingLevel::Fine,
-            "store",
-            format!("{name} belongs to the archive {id}"),
-        ),
-        Ok(ownership::StoreOwnership::Unknown(why)) => {
-            Finding::new(FindingLevel::Warning, "store", format!("{name}: {why}"))
+    let (level, text) = match check.examine(only_reads) {
+        Ok(StoreOwnership::Ours) => {
+            (FindingLevel::Fine, format!("{name} belongs to the archive {id}"))
         }
-        Err(cause) => Finding::new(FindingLevel::Problem, "store", with_source(&cause)),
-    }];
+        Ok(StoreOwnership::Unknown(why)) => (FindingLevel::Warning, format!("{name}: {why}")),
+        Err(cause) => (FindingLevel::Problem, with_source(&cause)),
+    };
+    let mut found = vec![Finding::new(level, "store", text)];
     // A read-only node may lack the right to write to the store on purpose.
     if only_reads {
         return Ok(found);

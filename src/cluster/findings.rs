@@ -73,11 +73,8 @@ pub fn judge_database(database: &DatabaseState<'_>) -> Vec<Finding> {
     }
     if let Some((open, most)) = facts.connections {
         let text = format!("{open} of {most} connections of the server are open");
-        let level = if open * 100 >= most * CONNECTIONS_SHARE {
-            FindingLevel::Warning
-        } else {
-            FindingLevel::Fine
-        };
+        let is_high = open * 100 >= most * CONNECTIONS_SHARE;
+        let level = if is_high { FindingLevel::Warning } else { FindingLevel::Fine };
         found.push(Finding::new(level, "database", text));
     }
     if let Some(clock) = facts.clock {
@@ -90,14 +87,12 @@ pub fn judge_database(database: &DatabaseState<'_>) -> Vec<Finding> {
 }
 
 fn judge_skew(whose: &str, seconds: f64) -> Finding {
-    let level = if seconds.abs() < SKEW_S { FindingLevel::Fine } else { FindingLevel::Warning };
-    let text = match level {
-        FindingLevel::Fine => format!("the clock of {whose} agrees with that of this machine"),
-        FindingLevel::Warning | FindingLevel::Problem => {
-            format!("the clock of {whose} is {seconds:+.1} s off that of this machine")
-        }
-    };
-    Finding::new(level, "clock", text)
+    if seconds.abs() < SKEW_S {
+        let text = format!("the clock of {whose} agrees with that of this machine");
+        return Finding::new(FindingLevel::Fine, "clock", text);
+    }
+    let text = format!("the clock of {whose} is {seconds:+.1} s off that of this machine");
+    Finding::new(FindingLevel::Warning, "clock", text)
 }
 
 /// Judges the nodes: heartbeats, faults and clocks.
