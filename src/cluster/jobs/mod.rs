@@ -162,24 +162,18 @@ pub async fn stopped(mut stop: watch::Receiver<bool>) {
 }
 
 /// A job that calls a function with a clone of a target.
-struct PeriodicJob<T, F> {
+pub struct PeriodicJob<T, F> {
     spec: JobSpec,
     target: T,
     run: F,
 }
 
 /// Creates a job that calls `run` with a clone of `target`.
-pub fn periodic<T, F, R, E>(
+pub fn periodic<T: Clone, R, F: Fn(T) -> R>(
     spec: JobSpec,
     target: &T,
     run: F,
-) -> impl BackgroundJob + use<T, F, R, E>
-where
-    T: Clone + Send,
-    F: Fn(T) -> R + Send,
-    R: Future<Output = Result<RunOutcome, E>> + Send,
-    E: Display + Send,
-{
+) -> PeriodicJob<T, F> {
     PeriodicJob { spec, target: target.clone(), run }
 }
 
