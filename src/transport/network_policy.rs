@@ -45,12 +45,10 @@ impl NetworkPolicy {
         if literal.is_ok_and(|address| !self.allows(address)) {
             return Err(io::Error::other(SendRefusal::Private));
         }
+        let found = self.look_up(host, port).await;
         match self {
-            Self::Anywhere => self.look_up(host, port).await,
-            Self::Public => {
-                let found = self.look_up(host, port).await;
-                found.map_err(|_| io::Error::other(SendRefusal::NotPublic))
-            }
+            Self::Anywhere => found,
+            Self::Public => found.map_err(|_| io::Error::other(SendRefusal::NotPublic)),
         }
     }
 
