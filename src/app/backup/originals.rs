@@ -29,13 +29,8 @@ pub fn copy_originals(
     };
     let from = open_store(config, StartPolicy::Fail).map_err(store_failed)?;
     let to = to.open_to_write(config)?;
-    copy_named_originals(
-        &from,
-        &to,
-        &listed_originals(&from)?,
-        copy_options(config, verify),
-        on_event,
-    )
+    let named = listed_originals(&from)?;
+    copy_named_originals(&from, &to, &named, copy_options(config, verify), on_event)
 }
 
 /// Copies every original of a backup into the archive's store: adds missing originals and replaces damaged
@@ -53,14 +48,9 @@ pub fn restore_originals(
     if let Some(id) = &id {
         refuse_foreign(&to, id)?;
     }
-    let counts = copy_named_originals(
-        &from,
-        &to,
-        &listed_originals(&from)?,
-        // A restore usually follows damage, so the originals that are present are read as well.
-        copy_options(config, true),
-        on_event,
-    )?;
+    let named = listed_originals(&from)?;
+    // A restore usually follows damage, so the originals that are present are read as well.
+    let counts = copy_named_originals(&from, &to, &named, copy_options(config, true), on_event)?;
     // An existing mark has the right id already, as `refuse_foreign` has verified.
     if let Some(id) = id
         && to.mark().map_err(store_failed)?.is_none()
