@@ -195,11 +195,8 @@ fn ingest_photographs(
         return Err(BenchError::Files(failures));
     }
     if ingested.photographs.is_empty() {
-        return Err(Error::new(
-            ErrorKind::InvalidArgument,
-            "the given files and folders have no photographs",
-        )
-        .into());
+        let message = "the given files and folders have no photographs";
+        return Err(Error::new(ErrorKind::InvalidArgument, message).into());
     }
     Ok(ingested)
 }
