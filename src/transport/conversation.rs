@@ -45,6 +45,15 @@ impl RemoteConversation<'_> {
         SendError::new(&self.endpoint, step, fault.into(), &self.secrets)
     }
 
+    /// Turns the fault of a step into the error of this conversation.
+    pub(super) fn check<T, E: Into<SendFault>>(
+        &self,
+        step: SendStep,
+        outcome: Result<T, E>,
+    ) -> Result<T, SendError> {
+        outcome.map_err(|fault| self.fail(step, fault))
+    }
+
     /// Waits for `work`, at most for the response timeout.
     pub(super) async fn await_answer<T, E: Into<SendFault>>(
         &self,
@@ -72,8 +81,7 @@ impl RemoteConversation<'_> {
     ) -> Result<T, SendError> {
         // Boxed, because the futures of transports are large.
         match tokio::time::timeout(limit, Box::pin(work)).await {
-            Ok(Ok(done)) => Ok(done),
-            Ok(Err(error)) => Err(self.fail(step, error)),
+            Ok(outcome) => self.check(step, outcome),
             Err(_) => Err(self.fail(step, SendFault::TimedOut(limit))),
         }
     }

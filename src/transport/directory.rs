@@ -62,9 +62,8 @@ impl DirectoryTarget {
                 let _ignored = rustix::fs::unlinkat(&folder, &temporary, AtFlags::empty());
                 return Err(error);
             }
-            let folder = folder
-                .try_clone()
-                .map_err(|error| conversation.fail(SendStep::Rename, SendFault::Local(error)))?;
+            let folder = folder.try_clone().map_err(SendFault::Local);
+            let folder = conversation.check(SendStep::Rename, folder)?;
             let name = file.name.clone();
             let renamed = run_blocking(move || {
                 // The content is already on disk; the sync below makes the new name survive a crash.

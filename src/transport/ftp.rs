@@ -97,8 +97,7 @@ impl FtpTarget {
         &self,
         conversation: &RemoteConversation<'_>,
     ) -> Result<AsyncRustlsConnector, SendError> {
-        let config = client_config(&self.authority);
-        let config = config.map_err(|fault| conversation.fail(SendStep::Secure, fault))?;
+        let config = conversation.check(SendStep::Secure, client_config(&self.authority))?;
         Ok(TlsConnector::from(Arc::new(config)).into())
     }
 
@@ -155,7 +154,7 @@ impl FtpSession<'_> {
         let binary = self.ftp.transfer_type(FileType::Binary);
         self.conversation.await_answer(SendStep::LogIn, binary).await?;
         let peer = self.ftp.get_ref().await.peer_addr();
-        let peer = peer.map_err(|error| self.conversation.fail(SendStep::Connect, error))?;
+        let peer = self.conversation.check(SendStep::Connect, peer)?;
         if peer.is_ipv6() {
             self.ftp.set_mode(Mode::ExtendedPassive);
         } else {

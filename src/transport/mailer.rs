@@ -100,7 +100,7 @@ impl Mailer {
         };
         let login = account.map(|(user, _)| user.clone()).zip(password.clone());
         let composed = mail.compose(&self.settings.from, &self.settings.domain);
-        let composed = composed.map_err(|fault| conversation.fail(SendStep::Prepare, fault))?;
+        let composed = conversation.check(SendStep::Prepare, composed)?;
         match &self.settings.transport {
             MailTransport::Outbox { folder, is_shared } => {
                 let folder = folder.clone();
@@ -128,7 +128,7 @@ impl Mailer {
         let tls = match smtp.security {
             MailTls::None => None,
             MailTls::StartTls | MailTls::Tls => {
-                Some(smtp.tls().map_err(|fault| conversation.fail(SendStep::Secure, fault))?)
+                Some(conversation.check(SendStep::Secure, smtp.tls())?)
             }
         };
         // Implicit TLS precedes the greeting; STARTTLS follows it.

@@ -100,7 +100,7 @@ impl S3Target {
             RemoteConversation { endpoint, timeouts, secrets: vec![self.key.reveal()] };
         let last_refusal = LastRefusal::default();
         let store = self.open(timeouts, policy, &last_refusal);
-        let store = store.map_err(|fault| conversation.fail(SendStep::Prepare, fault))?;
+        let store = conversation.check(SendStep::Prepare, store)?;
         for file in files {
             let mut parts = self.prefix.parts.clone();
             parts.push(file.name.clone());

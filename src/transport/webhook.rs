@@ -115,11 +115,9 @@ impl WebhookTarget {
         let conversation =
             RemoteConversation { endpoint: host_and_port_of(&self.url), timeouts, secrets };
         // The resolver checks only host names, so a URL with an IP address is checked here.
-        policy
-            .check(&self.url)
-            .map_err(|refusal| conversation.fail(SendStep::Connect, refusal))?;
+        conversation.check(SendStep::Connect, policy.check(&self.url))?;
         let client = client::client(&self.authority, timeouts, policy);
-        let client = client.map_err(|fault| conversation.fail(SendStep::Prepare, fault))?;
+        let client = conversation.check(SendStep::Prepare, client)?;
         match self.mode {
             WebhookMode::Notify => {
                 conversation
