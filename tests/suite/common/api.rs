@@ -1,11 +1,15 @@
 //! Calls of the JSON APIs by the declarations of `crates/api`: what tests of behaviour send and read has its type.
 
 use api::{Answer, Endpoint, NoBody, RequestBody, target};
-use reqwest::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE};
+use reqwest::{
+    Method,
+    blocking::Response,
+    header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE},
+};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Server;
+use super::{Server, tokens};
 
 /// The successful answer of an endpoint as a client sees it.
 type Content<E> = <<E as Endpoint>::Answer as Answer>::Content;
@@ -41,6 +45,12 @@ impl<'a> ApiCaller<'a> {
         Self { server, authorization: format!("Bearer {token}") }
     }
 
+    /// An application with a demo user's token of these scopes.
+    pub fn with_scopes(server: &'a Server, user: &str, scope: &str) -> Self {
+        let token = tokens::password(server, user, &format!("{user}-password"), scope);
+        Self::bearer(server, &token)
+    }
+
     /// Calls an endpoint without a body.
     pub fn ask<E: Endpoint<Body = NoBody>>(&self, endpoint: &E) -> Result<Content<E>, Refusal> {
         self.call(endpoint, None)
@@ -51,40 +61,74 @@ impl<'a> ApiCaller<'a> {
     where
         Sent<E>: Serialize,
     {
-        self.call(endpoint, Some(serde_json::to_vec(body).expect("JSON")))
+        self.call(endpoint, Some(&serde_json::to_value(body).expect("JSON")))
+    }
+
+    /// Sends a request that no declaration describes. It has the type of JSON even without a body, as the requests of the
+    /// public client library do.
+    pub fn request(&self, method: Method, path: &str, body: Option<&Value>) -> Response {
+        let request = self.server.client.request(method, format!("{}{path}", self.server.url));
+        let request = request.header(CONTENT_TYPE, "application/json");
+        let mut request = request.header(AUTHORIZATION, &self.authorization);
+        if let Some(body) = body {
+            request = request.body(body.to_string());
+        }
+        request.send().expect("answer")
+    }
+
+    /// The JSON of a GET that must be 200.
+    pub fn json(&self, path: &str) -> Value {
+        let response = self.request(Method::GET, path, None);
+        assert_eq!(response.status(), 200, "{path}");
+        assert_eq!(response.headers()[CONTENT_TYPE], "application/json", "{path}");
+        assert_eq!(response.headers()[CACHE_CONTROL], "no-store", "{path}");
+        response.json().expect("JSON")
+    }
+
+    /// The refusal of a request that no declaration describes.
+    pub fn refused(&self, method: Method, path: &str, body: Option<&Value>) -> Refusal {
+        let response = self.request(method, path, body);
+        assert_eq!(response.headers()[CACHE_CONTROL], "no-store", "{path}");
+        Refusal::read(response)
     }
 
     fn call<E: Endpoint>(
         &self,
         endpoint: &E,
-        body: Option<Vec<u8>>,
+        body: Option<&Value>,
     ) -> Result<Content<E>, Refusal> {
-        let url = format!("{}{}", self.server.url, target(endpoint));
-        // The public client library sends the type without a body too.
-        let mut request = self.server.client.request(E::METHOD, &url);
-        request = request.header(CONTENT_TYPE, "application/json");
-        request = request.header(AUTHORIZATION, &self.authorization);
-        if let Some(body) = body {
-            request = request.body(body);
-        }
-        let response = request.send().expect("answer");
+        let path = target(endpoint);
+        let response = self.request(E::METHOD, &path, body);
+        assert_eq!(response.headers()[CACHE_CONTROL], "no-store", "{path}");
         let status = response.status();
+        if !status.is_success() {
+            return Err(Refusal::read(response));
+        }
         let headers = response.headers().clone();
         let body = response.bytes().expect("body");
-        assert_eq!(headers[CACHE_CONTROL], "no-store", "{url}");
-        if !status.is_success() {
-            return Err(Refusal::parse(status.as_u16(), &body));
-        }
         // Answers without an object say this, which no client takes for JSON.
         if headers[CONTENT_TYPE].as_bytes().starts_with(b"text/plain") {
-            assert_eq!((status.as_u16(), &body[..]), (200, &b"OK"[..]), "{url}");
+            assert_eq!((status.as_u16(), &body[..]), (200, &b"OK"[..]), "{path}");
         }
         let content = E::Answer::parse(&headers, &body);
-        Ok(content.unwrap_or_else(|cause| panic!("{url}: {cause}")))
+        Ok(content.unwrap_or_else(|cause| panic!("{path}: {cause}")))
     }
 }
 
 impl Refusal {
+    /// Reads the answer to a call that must be refused.
+    pub fn read(response: Response) -> Self {
+        let status = response.status();
+        assert!(!status.is_success(), "{}: {status}", response.url());
+        Self::parse(status.as_u16(), &response.bytes().expect("body"))
+    }
+
+    /// The status with all faults: `400 type query size, minimum query start`.
+    pub fn summary(&self) -> String {
+        let faults: Vec<&str> = self.faults.iter().map(|fault| fault.trim_end()).collect();
+        format!("{} {}", self.status, faults.join(", ")).trim_end().to_owned()
+    }
+
     fn parse(status: u16, body: &[u8]) -> Self {
         let Ok(error) = serde_json::from_slice::<Value>(body) else {
             let message = String::from_utf8_lossy(body).into_owned();
@@ -97,8 +141,8 @@ impl Refusal {
 }
 
 fn fault(entry: &Value) -> String {
-    let [code, location, path] =
-        ["errorCode", "location", "path"].map(|name| entry[name].as_str().unwrap_or_default());
+    let [code, location, path, _] = ["errorCode", "location", "path", "message"]
+        .map(|name| entry[name].as_str().expect("a text"));
     let rule = code.trim_end_matches(".openapi.requestValidation");
     format!("{rule} {location} {path}")
 }
