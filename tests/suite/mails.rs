@@ -3,30 +3,17 @@
 use std::fs;
 use std::path::PathBuf;
 
-use reqwest::Method;
+use api::notifications::{ListNotifications, NotificationMediaType};
 use serde_json::{Value, json};
 
+use crate::common::api::ApiCaller;
 use crate::common::browser::{Browser, PHONE};
 use crate::common::server::output;
 use crate::common::{DEMO_KEY, Server, news};
+use crate::notifications::{email, ingest_photo, make};
 use crate::receivers::{PASSWORD, Receiver, python};
 
-const ADDRESS: &str = "email=desk%40example.com";
-
-/// Creates a notification; returns its id.
-fn make(server: &Server, path: &str) -> String {
-    let url = format!("{}/content/v1{path}", server.url);
-    let request = server.client.request(Method::POST, url);
-    let response = request.header("authorization", format!("ApiKey {DEMO_KEY}")).send().unwrap();
-    assert_eq!(response.status(), 200, "{path}");
-    let body: Value = response.json().unwrap();
-    body["id"].as_str().unwrap().to_owned()
-}
-
-fn ingest_photo(server: &Server, id: &str, headline: &str) {
-    let document = news::document(headline, &["FOTO"], "2026-03-05T09:15:00+01:00");
-    news::ingest(server, &format!("image/{id}"), &document);
-}
+const ADDRESS: &str = "desk@example.com";
 
 /// The mails in the outbox, once there are `count` of them.
 fn mails(server: &Server, count: usize) -> Vec<PathBuf> {
@@ -58,8 +45,7 @@ fn server(settings: &[&str]) -> Server {
 #[test]
 fn a_mail_shows_its_item_with_a_picture_and_unsubscribes_with_one_click() {
     let server = server(&[]);
-    let path = format!("/image/notification/email?title=Isvakt&{ADDRESS}&q=isbrytare");
-    make(&server, &path);
+    make(&server, &email("Isvakt", ADDRESS));
     ingest_photo(&server, "oden", "Isbrytare <i>Oden</i> & \"Ymer\" i Luleå");
     let mail = read(&mails(&server, 1)[0]);
     assert_eq!(mail["defects"], json!([]));
@@ -97,7 +83,7 @@ fn a_mail_shows_its_item_with_a_picture_and_unsubscribes_with_one_click() {
     let (most, last) = link.split_at(link.len() - 1);
     let bad = format!("{most}{}", if last == "A" { "E" } else { "A" });
     assert_eq!(server.client.post(&bad).form(&form).send().unwrap().status(), 404);
-    make(&server, &path.replace("Isvakt", "Nyvakt"));
+    make(&server, &email("Nyvakt", ADDRESS));
     for id in ["atle", "frej"] {
         ingest_photo(&server, id, "Isbrytare igen");
     }
@@ -111,7 +97,7 @@ fn a_mail_shows_its_item_with_a_picture_and_unsubscribes_with_one_click() {
 #[test]
 fn a_reader_ends_a_notification_in_the_browser() {
     let server = server(&[]);
-    make(&server, &format!("/image/notification/email?title=Isvakt&{ADDRESS}&q=isbrytare"));
+    make(&server, &email("Isvakt", ADDRESS));
     ingest_photo(&server, "oden", "Isbrytare Oden");
     let mail = read(&mails(&server, 1)[0]);
     let link = mail["unsubscribe"].as_str().unwrap().trim_matches(['<', '>']);
@@ -123,11 +109,8 @@ fn a_reader_ends_a_notification_in_the_browser() {
     browser.follow("main button");
     browser.check_layout("unsubscribed");
     browser.screenshot("unsubscribed-phone.png");
-    let list = server.get_with(
-        "/content/v1/_all/notification",
-        &[("authorization", &format!("ApiKey {DEMO_KEY}"))],
-    );
-    assert_eq!(list.json::<Value>().unwrap(), json!([]));
+    let every = ListNotifications { media_type: NotificationMediaType(None) };
+    assert_eq!(ApiCaller::key(&server, DEMO_KEY).ask(&every), Ok(Vec::new()));
 }
 
 #[test]
@@ -145,8 +128,8 @@ fn a_mail_server_with_tls_and_login_gets_the_mails_and_what_it_refuses_is_parked
         ];
         let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
         let server = server(&settings);
-        make(&server, &format!("/image/notification/email?title=a&{ADDRESS}&q=isbrytare"));
-        make(&server, "/image/notification/email?title=b&email=nobody%40example.com&q=isbrytare");
+        make(&server, &email("a", ADDRESS));
+        make(&server, &email("b", "nobody@example.com"));
         ingest_photo(&server, "oden", "Isbrytare Oden");
         let kept = receiver.files().join("0.json");
         let envelope = server.until("the mail", || fs::read(&kept).ok().filter(|b| !b.is_empty()));
@@ -190,7 +173,7 @@ fn a_mail_deferred_by_the_mail_server_is_retried() {
     ];
     let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
     let server = server(&settings);
-    make(&server, "/image/notification/email?title=b&email=busy%40example.com&q=isbrytare");
+    make(&server, &email("b", "busy@example.com"));
     ingest_photo(&server, "oden", "Isbrytare Oden");
     server.until("two tries", || {
         let said = server.command(&["outbox", "list", "--json"]);

@@ -9,14 +9,18 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-use reqwest::Method;
-use reqwest::blocking::Response;
+use api::notifications::ReadNotificationStream;
+use api::orders::ListOrders;
+use model::MediaType;
 use serde_json::{Value, json};
 
+use crate::common::api::ApiCaller;
 use crate::common::pictures::Picture;
 use crate::common::{DEMO_KEY, Server, news};
 use crate::items::{form, provider, put};
-use crate::notifications::{ingest_photo, make, read, read_within, server, spawn_poll};
+use crate::notifications::{
+    email, ingest_photo, make, poll, read, read_within, server, spawn_poll, stream,
+};
 use crate::oauth::{Editor, code_form, query_of, request, token, user_status};
 use crate::search::ids;
 
@@ -64,11 +68,6 @@ pub fn two_nodes() -> (Server, Server) {
         (one != other).then_some(one)
     });
     if is_first { (first, second) } else { (second, first) }
-}
-
-fn call(server: &Server, method: Method, path: &str) -> Response {
-    let request = server.client.request(method, format!("{}{path}", server.url));
-    request.header("authorization", format!("ApiKey {DEMO_KEY}")).send().expect("answer")
 }
 
 /// The items in the mails that were written.
@@ -123,10 +122,10 @@ pub fn items_come_and_go_at_both(first: &Server, second: &Server) {
 fn a_poll_at_one_node_is_woken_by_an_item_ingested_at_the_other() {
     let first = server(&QUICK);
     let second = start_node_beside(&first, &["server.role=web"]);
-    let id = make(&first, "/image/notification/stream?q=isbrytare");
-    let poll = spawn_poll(&second, &id);
+    let id = make(&first, &stream(Some(MediaType::Image), "isbrytare"));
+    let waiting = spawn_poll(&second, &id);
     ingest_photo(&first, "oden", "Isbrytare");
-    let (status, body) = poll.join().unwrap();
+    let (status, body) = waiting.join().unwrap();
     assert_eq!((status, ids(&body).as_str()), (200, "oden"));
     assert_eq!(read_within(&first, &id, 1), "", "it was given");
 }
@@ -136,7 +135,7 @@ fn a_stream_that_is_read_at_two_nodes_gives_each_item_once() {
     const ITEMS: usize = 40;
     let first = server(&QUICK);
     let second = start_node_beside(&first, &[]);
-    let id = make(&first, "/text/notification/stream");
+    let id = make(&first, &stream(Some(MediaType::Text), ""));
     let lines: Vec<String> = (0..ITEMS)
         .map(|number| {
             let mut document = news::document("Is", &["FOTO"], "2026-03-05T09:15:00+01:00");
@@ -147,16 +146,14 @@ fn a_stream_that_is_read_at_two_nodes_gives_each_item_once() {
     let file = first.dir.path().join("lines.jsonl");
     fs::write(&file, lines.join("\n")).unwrap();
     assert!(first.command(&["ingest", &file.to_string_lossy()]).status.success());
-    let path = format!("/content/v1/_all/notification/{id}/stream?s=3&wait=1");
+    let three = ReadNotificationStream { s: 3, ..poll(&id, 1) };
     let (so_far, tries) = (AtomicUsize::new(0), AtomicI64::new(400));
     let drain = |server: &Server| {
         let mut read: Vec<String> = Vec::new();
         let mut empty = 0;
         // A poll may return early while another one holds the last items, or before the first item is matched.
         while empty < 3 && tries.fetch_sub(1, SeqCst) > 0 {
-            let answer = call(server, Method::GET, &path);
-            assert_eq!(answer.status(), 200);
-            let found = ids(&answer.json().unwrap());
+            let found = ids(&ApiCaller::key(server, DEMO_KEY).ask(&three).unwrap());
             let count = found.split_whitespace().count();
             let all = count + so_far.fetch_add(count, SeqCst);
             // A poll that waits for the matcher has not reached the end.
@@ -196,7 +193,7 @@ fn a_login_a_code_and_a_token_of_one_node_are_valid_at_the_other() {
 #[test]
 fn mails_arrive_once_even_if_the_matching_node_is_killed() {
     let (mut first, second) = two_nodes();
-    make(&first, "/image/notification/email?title=Is&email=desk%40example.com&q=isbrytare");
+    make(&first, &email("Is", "desk@example.com"));
     let data = first.data();
     for id in ["a1", "a2", "a3"] {
         ingest_photo(&second, id, "Isbrytare");
@@ -221,7 +218,7 @@ fn a_stopping_node_hands_over_its_leases_at_once_and_a_killed_one_regains_them()
     let (first, mut second) = two_nodes();
     first.signal("TERM");
     second.until("the other node to match", || matches(&second).then_some(()));
-    let id = make(&second, "/image/notification/stream");
+    let id = make(&second, &stream(Some(MediaType::Image), ""));
     ingest_photo(&second, "oden", "Isbrytare");
     second.until("the item to be matched", || {
         (second.metric("wirephoto_matched_items_total", "") > 0.0).then_some(())
@@ -286,8 +283,8 @@ fn a_single_node_is_listed_alone() {
 #[test]
 fn a_worker_processes_the_queues_and_a_web_node_serves_without_one() {
     let web = server(&[&QUICK[..], &["server.role=web"]].concat());
-    make(&web, "/image/notification/email?title=Is&email=desk%40example.com&q=isbrytare");
-    let stream = make(&web, "/image/notification/stream?q=isbrytare");
+    make(&web, &email("Is", "desk@example.com"));
+    let stream = make(&web, &stream(Some(MediaType::Image), "isbrytare"));
     ingest_photo(&web, "oden", "Isbrytare");
     web.until("the missing worker to show", || {
         (web.metric("wirephoto_lease_vacant_seconds", "matching") > 0.0).then_some(())
@@ -318,10 +315,8 @@ fn an_edge_serves_media_and_purchases_and_writes_nothing() {
     let preview = "/media/image/old_NormalPreview.jpg";
     assert_eq!(edge.bytes(preview), main.bytes(preview));
     let hires = format!("/media/image/old.jpg?ak={DEMO_KEY}");
-    let orders = || {
-        let orders: Value = call(&main, Method::GET, "/user/v1/order").json().unwrap();
-        orders["orders"].as_array().unwrap().len()
-    };
+    let editor = ApiCaller::key(&main, DEMO_KEY);
+    let orders = || editor.ask(&ListOrders::default()).unwrap().orders.len();
     let refused = edge.get(&hires);
     assert_eq!(refused.status(), 403);
     let said = refused.text().unwrap();

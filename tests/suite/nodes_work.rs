@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::thread;
 
+use model::{MediaType, account::DeviceKind};
 use reqwest::blocking::Client;
 use serde_json::Value;
 
@@ -19,7 +20,7 @@ use crate::common::server::{demo_originals, wirephoto};
 use crate::common::{DEMO_KEY, Server, checkout, news, pause};
 use crate::deliveries::{ITEM, OTHER, WebhookRequest, add, hook, id, run, trigger, until};
 use crate::nodes::{QUICK, mails, matches, start_node_beside, two_nodes, wait_until};
-use crate::notifications::{ingest_photo, make, server};
+use crate::notifications::{email, ingest_photo, make, server, stream};
 use crate::purges::{self, Cdn};
 use crate::push::{items, notify, register};
 use crate::push_services::{Services, requests_to};
@@ -40,7 +41,7 @@ fn push_messages_arrive_once_and_those_of_a_killed_node_are_sent_again() {
     let mut first = server(&[&QUICK[..], &strs(&settings)].concat());
     let phones = ["x1", "x2", "x3"];
     for phone in phones.iter().chain(&["hang"]) {
-        register(&first, phone, "android", DEMO_KEY);
+        register(&first, phone, DeviceKind::Android, DEMO_KEY);
     }
     notify(&first, "isbrytare", DEMO_KEY);
     ingest_photo(&first, "oden", "Isbrytare");
@@ -198,9 +199,9 @@ fn a_folder_watched_by_two_nodes_is_ingested_once_even_if_one_is_killed() {
 #[test]
 fn a_suspended_node_rejoins_and_its_mails_are_sent_once() {
     let (first, second) = two_nodes();
-    make(&first, "/image/notification/email?title=Is&email=desk%40example.com&q=isbrytare");
+    make(&first, &email("Is", "desk@example.com"));
     // A stream without readers.
-    make(&first, "/image/notification/stream?q=isbrytare");
+    make(&first, &stream(Some(MediaType::Image), "isbrytare"));
     let data = first.data();
     ingest_photo(&second, "a1", "Isbrytare");
     let queued = |node: &Server| node.metric("wirephoto_queued_items", "");

@@ -6,10 +6,19 @@ use std::net::TcpStream;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use api::content::SearchItems;
+use api::notifications::{
+    CreateEmailNotification, CreateNotificationStream, Notification, NotificationMediaType,
+    NotificationQuery, ReadNotificationStream, RemoveNotification, STREAM_SIZE_DEFAULT,
+};
+use api::{Endpoint, Json, NoBody};
+use model::MediaType;
+use model::item::DocumentLayout;
 use reqwest::Method;
-use reqwest::blocking::{Client, Response};
+use reqwest::blocking::Client;
 use serde_json::{Value, json};
 
+use crate::common::api::ApiCaller;
 use crate::common::server::isolate_environment;
 use crate::common::{DEMO_KEY, Server, is_before_release, news, pause, postgres};
 use crate::faults::kit;
@@ -20,17 +29,43 @@ pub fn server(settings: &[&str]) -> Server {
     news::server(settings, &[("image/old", old)])
 }
 
-fn call(server: &Server, method: Method, path: &str, key: &str) -> Response {
-    let request = server.client.request(method, format!("{}/content/v1{path}", server.url));
-    request.header("authorization", format!("ApiKey {key}")).send().expect("answer")
+/// Creates a notification of the demo editor; returns its id.
+pub fn make<E>(server: &Server, notification: &E) -> String
+where
+    E: Endpoint<Body = NoBody, Answer = Json<Notification>>,
+{
+    ApiCaller::key(server, DEMO_KEY).ask(notification).unwrap().id.to_string()
 }
 
-/// Creates a notification; returns its id.
-pub fn make(server: &Server, path: &str) -> String {
-    let response = call(server, Method::POST, path, DEMO_KEY);
-    assert_eq!(response.status(), 200, "{path}");
-    let body: Value = response.json().unwrap();
-    body["id"].as_str().unwrap().to_owned()
+/// A stream of the items that match `q`; of every media type if `media_type` is `None`.
+pub fn stream(media_type: Option<MediaType>, q: &str) -> CreateNotificationStream {
+    let media_type = NotificationMediaType(media_type);
+    CreateNotificationStream { media_type, title: String::new(), query: query(q) }
+}
+
+/// A mail to `address` about each photograph that matches `isbrytare`.
+pub fn email(title: &str, address: &str) -> CreateEmailNotification {
+    CreateEmailNotification {
+        media_type: NotificationMediaType(Some(MediaType::Image)),
+        title: title.to_owned(),
+        query: query("isbrytare"),
+        email: address.to_owned(),
+    }
+}
+
+fn query(q: &str) -> NotificationQuery {
+    NotificationQuery { q: Some(q.to_owned()), ..NotificationQuery::default() }
+}
+
+/// A poll of a stream, which waits for an item for this many seconds.
+pub fn poll(id: &str, seconds: u32) -> ReadNotificationStream {
+    ReadNotificationStream {
+        media_type: NotificationMediaType(Some(MediaType::Image)),
+        id: id.parse().unwrap(),
+        s: STREAM_SIZE_DEFAULT,
+        layout: DocumentLayout::Full,
+        wait: seconds,
+    }
 }
 
 pub fn ingest_photo(server: &Server, id: &str, headline: &str) {
@@ -45,10 +80,7 @@ pub fn read(server: &Server, id: &str) -> String {
 
 /// Polls a stream, which waits for an item for this many seconds.
 pub fn read_within(server: &Server, id: &str, seconds: u32) -> String {
-    let path = format!("/image/notification/{id}/stream?wait={seconds}");
-    let response = call(server, Method::GET, &path, DEMO_KEY);
-    assert_eq!(response.status(), 200);
-    ids(&response.json().unwrap())
+    ids(&ApiCaller::key(server, DEMO_KEY).ask(&poll(id, seconds)).unwrap())
 }
 
 /// A waiting poll in a separate thread.
@@ -70,11 +102,14 @@ pub fn spawn_poll(server: &Server, id: &str) -> JoinHandle<(u16, Value)> {
 #[test]
 fn a_waiting_poll_is_woken_by_an_item_that_another_process_ingests() {
     let server = server(&["server.request_timeout_s=1"]);
-    let id = make(&server, "/image/notification/stream?q=isbrytare&p=FOTO");
-    let other = make(&server, "/text/notification/stream?q=isbrytare");
-    let (poll, idle) = (spawn_poll(&server, &id), spawn_poll(&server, &other));
+    let mut photographs = stream(Some(MediaType::Image), "isbrytare");
+    photographs.query.p = vec!["FOTO".to_owned()];
+    let id = make(&server, &photographs);
+    let other = make(&server, &stream(Some(MediaType::Text), "isbrytare"));
+    let waiting = spawn_poll(&server, &id);
+    let idle = spawn_poll(&server, &other);
     ingest_photo(&server, "oden", "Isbrytare");
-    let (status, body) = poll.join().unwrap();
+    let (status, body) = waiting.join().unwrap();
     assert_eq!((status, ids(&body).as_str()), (200, "oden"));
     assert_eq!(read_within(&server, &id, 1), "");
     // The poll that waits for texts ends, empty, when the service stops.
@@ -85,14 +120,14 @@ fn a_waiting_poll_is_woken_by_an_item_that_another_process_ingests() {
 #[test]
 fn a_queue_survives_a_restart_and_returns_items_by_size_and_layout() {
     let server = server(&[]);
-    let id = make(&server, "/image/notification/stream");
+    let id = make(&server, &stream(Some(MediaType::Image), ""));
     for number in ["a", "b", "c"] {
         ingest_photo(&server, number, "Isbrytare");
     }
     kit::wait_for_matches(&server, 3);
     let mut server = server.restart(&[]);
-    let path = format!("/image/notification/{id}/stream?s=2&layout=bare&wait=60");
-    let body: Value = call(&server, Method::GET, &path, DEMO_KEY).json().unwrap();
+    let first = ReadNotificationStream { s: 2, layout: DocumentLayout::Bare, ..poll(&id, 60) };
+    let body = ApiCaller::key(&server, DEMO_KEY).ask(&first).unwrap();
     assert_eq!(ids(&body), "a b");
     assert_eq!(body["hits"][0].get("type"), None);
     server.child.kill().unwrap();
@@ -103,28 +138,29 @@ fn a_queue_survives_a_restart_and_returns_items_by_size_and_layout() {
 #[test]
 fn an_excess_poll_gets_retry_after_and_bad_parameters_are_named() {
     let server = server(&["notifications.polls=1"]);
-    let id = make(&server, "/image/notification/stream");
-    let poll = spawn_poll(&server, &id);
-    let path = format!("/image/notification/{id}/stream");
-    let full = call(&server, Method::GET, &path, DEMO_KEY);
+    let id = make(&server, &stream(Some(MediaType::Image), ""));
+    let waiting = spawn_poll(&server, &id);
+    let path = format!("/content/v1/image/notification/{id}/stream");
+    let editor = ApiCaller::key(&server, DEMO_KEY);
+    let full = editor.request(Method::GET, &path, None);
     assert_eq!((full.status().as_u16(), full.headers()["retry-after"].len()), (503, 1));
-    for bad in ["wait=0", "wait=61", "s=0", "s=10001", "layout=wide"] {
-        let response = call(&server, Method::GET, &format!("{path}?{bad}"), DEMO_KEY);
-        let status = response.status();
-        let body: Value = response.json().unwrap();
-        let name = bad.split('=').next().unwrap();
-        assert_eq!((status.as_u16(), body["errors"][0]["path"].as_str()), (400, Some(name)));
+    for (bad, expected) in [
+        ("wait=0", "400 minimum query wait"),
+        ("wait=61", "400 maximum query wait"),
+        ("s=0", "400 minimum query s"),
+        ("s=10001", "400 maximum query s"),
+        ("layout=wide", "400 enum query layout"),
+    ] {
+        let refusal = editor.refused(Method::GET, &format!("{path}?{bad}"), None);
+        assert_eq!(refusal.summary(), expected);
     }
-    let anonymous = server.get(&format!("/content/v1{path}"));
-    assert_eq!(anonymous.status(), 401);
-    let other = call(&server, Method::GET, &path, BUYER_KEY);
-    assert_eq!(other.status(), 404);
-    assert_eq!(
-        call(&server, Method::DELETE, &path.replace("/stream", ""), DEMO_KEY).status(),
-        200
-    );
+    assert_eq!(server.get(&path).status(), 401);
+    let other = ApiCaller::key(&server, BUYER_KEY).ask(&poll(&id, 60));
+    assert_eq!(other.unwrap_err().status, 404);
+    let media_type = NotificationMediaType(Some(MediaType::Image));
+    editor.ask(&RemoveNotification { media_type, id: id.parse().unwrap() }).unwrap();
     // A poll that waits on it ends at once.
-    assert_eq!(poll.join().unwrap().0, 404);
+    assert_eq!(waiting.join().unwrap().0, 404);
 }
 
 /// A poll over its own connection, which can be cut.
@@ -161,7 +197,7 @@ impl Poll {
 fn a_client_that_vanishes_while_it_waits_loses_nothing() {
     let server = server(&[]);
     for round in 0..5 {
-        let id = make(&server, "/_all/notification/stream");
+        let id = make(&server, &stream(None, ""));
         let before = server.metric("wirephoto_stream_polls_waiting", "");
         let poll = Poll::send(&server, &id).unwrap();
         server.until("the poll to wait", || {
@@ -305,8 +341,10 @@ fn a_server_killed_again_and_again_loses_and_duplicates_nothing() {
         "notifications.retry_hours=720",
     ];
     let mut server = server(&settings);
-    let id = make(&server, "/_all/notification/stream?q=isbrytare");
-    make(&server, "/_all/notification/email?title=t&email=a@example.org&q=isbrytare");
+    let id = make(&server, &stream(None, "isbrytare"));
+    let media_type = NotificationMediaType(None);
+    let mail = CreateEmailNotification { media_type, ..email("t", "a@example.org") };
+    make(&server, &mail);
     let (stop, stopped) = std::sync::mpsc::channel();
     let feeder = feed(server.data(), stopped);
     let mut seen = ReceivedItems::default();
@@ -334,8 +372,14 @@ fn a_server_killed_again_and_again_loses_and_duplicates_nothing() {
     seen.check(count + 1);
     check_mails(&server, count + 1);
     // The index was killed as often, and holds each item once.
-    let found = server.get(&format!("/content/v1/text/search?q=isbrytare&s=0&ak={DEMO_KEY}"));
-    assert_eq!(found.json::<Value>().unwrap()["total"], count + 1);
+    let search = SearchItems {
+        media_type: Some(MediaType::Text),
+        q: "isbrytare".to_owned(),
+        size: 0,
+        ..SearchItems::default()
+    };
+    let found = ApiCaller::key(&server, DEMO_KEY).ask(&search).unwrap();
+    assert_eq!(found.total, u64::try_from(count + 1).unwrap());
 }
 
 /// A document with its number in the headline.

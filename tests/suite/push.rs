@@ -1,33 +1,31 @@
 //! Notifications of the type mobile (contract notifications-22): from the ingest of an item to the message that the
 //! services of Apple and Google receive, through the server.
 
-use reqwest::{Method, blocking::Response};
+use api::notifications::{CreateMobileNotification, NotificationMediaType, NotificationQuery};
+use api::user::RegisterDevice;
+use model::{MediaType, account::DeviceKind};
 use serde_json::Value;
 
 use crate::{
-    common::{DEMO_KEY, Server, news},
+    common::{DEMO_KEY, Server, api::ApiCaller, news},
     push_services::{Services, requests, requests_to, token},
     search::BUYER_KEY,
 };
 
-/// A call with a key that must succeed.
-fn call(server: &Server, method: Method, path: &str, key: &str) -> Response {
-    let request = server.client.request(method, format!("{}{path}", server.url));
-    let response = request.header("authorization", format!("ApiKey {key}")).send().unwrap();
-    assert_eq!(response.status(), 200, "{path}");
-    response
-}
-
-pub fn register(server: &Server, token: &str, kind: &str, key: &str) {
-    let path = format!("/user/v1/device/{token}?type={kind}&model=x");
-    call(server, Method::PUT, &path, key);
+pub fn register(server: &Server, token: &str, kind: DeviceKind, key: &str) {
+    let device =
+        RegisterDevice { token: token.to_owned(), kind, name: None, model: "x".to_owned() };
+    ApiCaller::key(server, key).ask(&device).unwrap();
 }
 
 /// Adds a notification of photographs with a word; its id.
 pub fn notify(server: &Server, word: &str, key: &str) -> String {
-    let path = format!("/content/v1/image/notification/mobile?title=Vakt&q={word}");
-    let body: Value = call(server, Method::POST, &path, key).json().unwrap();
-    body["id"].as_str().unwrap().to_owned()
+    let notification = CreateMobileNotification {
+        media_type: NotificationMediaType(Some(MediaType::Image)),
+        title: "Vakt".to_owned(),
+        query: NotificationQuery { q: Some(word.to_owned()), ..NotificationQuery::default() },
+    };
+    ApiCaller::key(server, key).ask(&notification).unwrap().id.to_string()
 }
 
 fn settings(services: &Services) -> Vec<String> {
@@ -71,10 +69,10 @@ fn every_device_of_a_user_gets_one_message_about_an_item_that_matches() {
     let services = Services::start();
     let server = start(&services);
     let (phone, sandbox, other) = (token("1"), token("2"), token("3"));
-    register(&server, &phone, "ios", DEMO_KEY);
-    register(&server, &sandbox, "ios-sandbox", DEMO_KEY);
-    register(&server, "cK:APA91b_-1", "android", DEMO_KEY);
-    register(&server, &other, "ios", BUYER_KEY);
+    register(&server, &phone, DeviceKind::Ios, DEMO_KEY);
+    register(&server, &sandbox, DeviceKind::IosSandbox, DEMO_KEY);
+    register(&server, "cK:APA91b_-1", DeviceKind::Android, DEMO_KEY);
+    register(&server, &other, DeviceKind::Ios, BUYER_KEY);
     let id = notify(&server, "isbrytare", DEMO_KEY);
     ingest(&server, "oden", "Isbrytare lämnar Luleå");
     // Queued messages are sent concurrently, so the second item is ingested after the first was sent.
@@ -108,10 +106,10 @@ fn a_device_reported_as_unregistered_is_removed() {
     let server = start(&services);
     let phone = token("1");
     let dead = [token("dead"), token("0400")];
-    register(&server, &phone, "ios", DEMO_KEY);
-    register(&server, &dead[0], "ios", DEMO_KEY);
-    register(&server, &dead[1], "ios-sandbox", DEMO_KEY);
-    register(&server, "x-dead", "android", DEMO_KEY);
+    register(&server, &phone, DeviceKind::Ios, DEMO_KEY);
+    register(&server, &dead[0], DeviceKind::Ios, DEMO_KEY);
+    register(&server, &dead[1], DeviceKind::IosSandbox, DEMO_KEY);
+    register(&server, "x-dead", DeviceKind::Android, DEMO_KEY);
     notify(&server, "isbrytare", DEMO_KEY);
     ingest(&server, "oden", "Isbrytare lämnar Luleå");
     until(&server, &|| requests_to(&services.google, "x-dead"), 1);
@@ -136,10 +134,10 @@ fn a_message_deferred_by_a_busy_service_arrives_exactly_once() {
     let server = start(&services);
     let busy = [token("0429"), token("0503")];
     for token in &busy {
-        register(&server, token, "ios", DEMO_KEY);
+        register(&server, token, DeviceKind::Ios, DEMO_KEY);
     }
     for token in ["x0429", "x0503"] {
-        register(&server, token, "android", DEMO_KEY);
+        register(&server, token, DeviceKind::Android, DEMO_KEY);
     }
     notify(&server, "isbrytare", DEMO_KEY);
     ingest(&server, "oden", "Isbrytare lämnar Luleå");

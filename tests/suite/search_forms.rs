@@ -1,7 +1,10 @@
 //! Inflected forms of words (`forms`) in the search of the API and on the web site.
 
+use api::notifications::Notification;
+use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::common::api::{ApiCaller, Refusal};
 use crate::common::{DEMO_KEY, Server, news};
 use crate::notifications;
 use crate::search::ids;
@@ -96,13 +99,9 @@ fn a_value_other_than_true_or_false_is_a_400_that_names_it() {
     let server = server();
     for value in ["1", "yes", "TRUE", "true&forms=true"] {
         let path = format!("/content/v1/image/search?q=hund&forms={value}");
-        let response = server.get(&path);
-        assert_eq!(response.status(), 400, "{value}");
-        let body: Value = response.json().expect("JSON");
-        let [entry] = body["errors"].as_array().expect("errors").as_slice() else {
-            panic!("{body}")
-        };
-        assert_eq!((&entry["path"], &entry["location"]), (&json!("forms"), &json!("query")));
+        let refusal = Refusal::read(server.get(&path));
+        assert_eq!((refusal.status, refusal.faults.len()), (400, 1), "{value}");
+        assert!(refusal.faults[0].ends_with(" query forms"), "{refusal:?}");
     }
 }
 
@@ -136,7 +135,9 @@ fn the_web_site_finds_inflected_forms_until_they_are_turned_off() {
 #[test]
 fn notifications_match_only_as_written() {
     let server = server();
-    let id = notifications::make(&server, "/image/notification/stream?q=hund&forms=true");
+    let path = "/content/v1/image/notification/stream?q=hund&forms=true";
+    let made = ApiCaller::key(&server, DEMO_KEY).request(Method::POST, path, None);
+    let id = made.json::<Notification>().expect("a notification").id.to_string();
     let created = "2026-03-21T09:00:00+01:00";
     for (key, headline) in [("image/later-dogs", "Hundar"), ("image/later-dog", "Hund")] {
         let mut document = news::document(headline, &["FOTO"], created);

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use crate::common::{DEMO_KEY, Server, news};
 use crate::faults::kit;
 use crate::notifications;
-use crate::search::ids;
 
 /// Items of two kinds, oldest first.
 fn items() -> Vec<(&'static str, Value)> {
@@ -114,10 +113,10 @@ fn a_pasted_address_or_id_finds_its_item() {
 #[test]
 fn a_notification_uses_the_query_language_of_search() {
     let server = server();
-    let path = |query: &str| format!("/_all/notification/stream?q={}", encoded(query));
-    let urgent = notifications::make(&server, &path("urgency:<=3 && !regn || id:new-2"));
-    let pasted = notifications::make(&server, &path("https://tt.se/media/image/new-2.jpg"));
-    let everything = notifications::make(&server, &path("*:*"));
+    let make = |query: &str| notifications::make(&server, &notifications::stream(None, query));
+    let urgent = make("urgency:<=3 && !regn || id:new-2");
+    let pasted = make("https://tt.se/media/image/new-2.jpg");
+    let everything = make("*:*");
     let news = |id: &str, headline: &str, urgency: i64| {
         let mut document = news::document(headline, &["FOTO"], "2026-11-05T09:15:00+01:00");
         document["urgency"] = json!(urgency);
@@ -127,12 +126,7 @@ fn a_notification_uses_the_query_language_of_search() {
     news("new-2", "Storm", 4);
     news("new-3", "Regn", 1);
     kit::wait_for_matches(&server, 6);
-    let read = |id: &str| {
-        let path = format!("/content/v1/_all/notification/{id}/stream?s=10&wait=60");
-        let key = format!("ApiKey {DEMO_KEY}");
-        ids(&server.get_with(&path, &[("Authorization", &key)]).json().expect("JSON"))
-    };
-    assert_eq!(read(&urgent), "new-1 new-2");
-    assert_eq!(read(&pasted), "new-2");
-    assert_eq!(read(&everything), "new-1 new-2 new-3");
+    assert_eq!(notifications::read(&server, &urgent), "new-1 new-2");
+    assert_eq!(notifications::read(&server, &pasted), "new-2");
+    assert_eq!(notifications::read(&server, &everything), "new-1 new-2 new-3");
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use model::MediaType;
 use reqwest::{Method, blocking::Response};
 use serde_json::{Value, json};
 
@@ -552,8 +553,9 @@ fn a_change_of_rights_is_found_by_searches_and_repeats_no_stream() {
         news::document(headline, &["FOTO"], &format!("2026-03-0{day}T09:15:00+01:00"))
     };
     let server = news::server(&PLAIN, &[("image/quay", photograph("Quay", 2))]);
-    let query = "datamining:DMI-PROHIBITED%20OR%20headline:later";
-    let stream = notifications::make(&server, &format!("/image/notification/stream?q={query}"));
+    let query = "datamining:DMI-PROHIBITED OR headline:later";
+    let stream = notifications::stream(Some(MediaType::Image), query);
+    let stream = notifications::make(&server, &stream);
     let auth = provider(&server);
     let change = json!({ "dataMining": "DMI-PROHIBITED" });
     assert_eq!(send(&server, Method::PUT, RIGHTS, &auth, Some(&change)).status(), 200);
