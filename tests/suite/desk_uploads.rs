@@ -3,10 +3,14 @@
 
 use std::{fs, io::Write, net::TcpStream, thread};
 
+use api::ingest::{ItemPath, ListItemChanges, LoadStoredItem};
+use api::uploads::{DescribeUpload, ListUploads, UploadDescription};
 use base64::{Engine, engine::general_purpose::STANDARD};
+use model::MediaType;
 use reqwest::{Method, blocking::Response};
 use serde_json::{Value, json};
 
+use crate::common::api::{ApiCaller, Refusal};
 use crate::common::{DEMO_KEY, Server, oracle, pictures::Picture, postgres, tokens};
 use crate::items::provider;
 
@@ -26,6 +30,11 @@ pub struct Uploader {
 impl Uploader {
     fn new(server: &Server) -> Self {
         Self { auth: provider(server) }
+    }
+
+    /// A caller of the operations beside the protocol.
+    fn api<'a>(&self, server: &'a Server) -> ApiCaller<'a> {
+        ApiCaller { server, authorization: self.auth.clone() }
     }
 
     fn send(
@@ -93,11 +102,22 @@ impl Uploader {
         self.send(server, (Method::GET, path), &[], Vec::new())
     }
 
+    /// What the upload would become.
+    fn describe(&self, server: &Server, path: &str) -> UploadDescription {
+        let id = path.rsplit('/').next().expect("an id").to_owned();
+        self.api(server).ask(&DescribeUpload { id }).unwrap()
+    }
+
     fn publish(&self, server: &Server, path: &str, body: &Value) -> Response {
         let json = [("content-type", "application/json")];
         let path = format!("{path}/publish");
         self.send(server, (Method::POST, &path), &json, body.to_string().into_bytes())
     }
+}
+
+/// The address of a photograph.
+fn image(id: &str) -> ItemPath {
+    ItemPath { media_type: MediaType::Image, id: id.to_owned() }
 }
 
 fn offset_of(response: &Response) -> usize {
@@ -163,17 +183,13 @@ fn a_file_is_sent_in_parts_and_published() {
     assert_eq!(user.offset(&server, &path), middle, "none of it is stored");
     let rest = user.append(&server, &path, middle, (&jpeg[middle..], None));
     assert_eq!(offset_of(&rest), jpeg.len());
-    let listed: Value = user.get(&server, "/ingest/v1/uploads").json().unwrap();
-    assert_eq!(listed.as_array().unwrap().len(), 1);
-    assert_eq!(
-        (&listed[0]["fileName"], &listed[0]["received"], &listed[0]["length"]),
-        (&json!("harbour.jpg"), &json!(jpeg.len()), &json!(jpeg.len()))
-    );
-    let described: Value = user.get(&server, &format!("{path}/document")).json().unwrap();
-    assert_eq!(
-        (&described["id"], &described["exists"], &described["width"]),
-        (&json!("harbour"), &json!(false), &json!(320))
-    );
+    let listed = user.api(&server).ask(&ListUploads {}).unwrap();
+    assert_eq!((listed.len(), listed[0].file_name.as_str()), (1, "harbour.jpg"));
+    let length = u64::try_from(jpeg.len()).unwrap();
+    assert_eq!((listed[0].received, listed[0].length), (length, length));
+    let described = user.describe(&server, &path);
+    assert_eq!((described.exists, described.width), (false, Some(320)));
+    assert_eq!(described.id.unwrap().to_string(), "harbour");
     let preview = user.get(&server, &format!("{path}/preview"));
     assert_eq!(preview.headers()["content-type"], "image/jpeg");
     assert_eq!(Picture::decode(&preview.bytes().unwrap()).size(), (320, 240));
@@ -189,9 +205,10 @@ fn a_file_is_sent_in_parts_and_published() {
     server.bytes("/media/image/harbour_NormalPreview.jpg");
     assert_eq!(user.get(&server, &path).status(), 404, "a published upload is gone");
     assert_eq!(parts(&server), 0);
-    let changes: Value = user.get(&server, "/ingest/v1/image/harbour/changes").json().unwrap();
-    assert_eq!(changes[0]["changes"][0], json!({ "property": "file", "new": "harbour.jpg" }));
-    assert_eq!(changes[0]["user"], "demo-admin");
+    let changes = ListItemChanges { item: image("harbour") };
+    let change = user.api(&server).ask(&changes).unwrap().remove(0);
+    assert_eq!(json!(change.changes[0]), json!({ "property": "file", "new": "harbour.jpg" }));
+    assert_eq!(change.user.as_deref(), Some("demo-admin"));
 }
 
 #[test]
@@ -298,9 +315,7 @@ fn uploads_take_a_limited_space_and_belong_to_their_user() {
     let imported = server.command(&["import", &accounts.to_string_lossy()]);
     assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
     let other = Uploader { auth: "ApiKey provider-key-0000-0000".to_owned() };
-    server.until("the key to count", || {
-        (other.get(&server, "/ingest/v1/uploads").status() == 200).then_some(())
-    });
+    server.until("the key to count", || other.api(&server).ask(&ListUploads {}).ok());
     for method in [Method::GET, Method::HEAD, Method::DELETE] {
         assert_eq!(other.send(&server, (method, &first), &[], Vec::new()).status(), 404);
     }
@@ -311,8 +326,7 @@ fn uploads_take_a_limited_space_and_belong_to_their_user() {
     assert_eq!(code(full, 503), "upload_space");
     assert_eq!(user.send(&server, (Method::DELETE, &first), &[], Vec::new()).status(), 204);
     other.create(&server, "d.jpg", 400);
-    let listed: Value = user.get(&server, "/ingest/v1/uploads").json().unwrap();
-    assert_eq!(listed, json!([]));
+    assert!(user.api(&server).ask(&ListUploads {}).unwrap().is_empty());
 }
 
 #[test]
@@ -365,8 +379,7 @@ fn an_upload_says_what_happens_to_an_item_that_exists() {
     assert_eq!(user.publish(&server, &first, &headline).status(), 201);
     let other = Picture::waves(200, 100).jpeg();
     let second = user.upload(&server, "ice.jpg", &other);
-    let described: Value = user.get(&server, &format!("{second}/document")).json().unwrap();
-    assert_eq!(described["exists"], true);
+    assert!(user.describe(&server, &second).exists);
     assert_eq!(code(user.publish(&server, &second, &headline), 409), "item_exists");
     assert_eq!(find(&server, "image/ice").unwrap()["renditions"]["r00"]["width"], 320);
     let replace = json!({ "existing": "replace", "document": { "headline": "Second" } });
@@ -403,7 +416,8 @@ fn a_new_file_keeps_the_embargo_and_the_status_of_its_item() {
     };
     let replace =
         |document: Value| publish(&json!({ "existing": "replace", "document": document }));
-    let stored = || -> Value { user.get(&server, "/ingest/v1/image/ice").json().expect("JSON") };
+    let load = LoadStoredItem { item: image("ice") };
+    let stored = || user.api(&server).ask(&load).unwrap().value;
     let embargo = "2999-01-01T00:00:00Z";
     let held = json!({ "headline": "1", "embargoed": embargo, "pubstatus": "commissioned" });
     assert_eq!(publish(&json!({ "document": held })), 201);
@@ -461,10 +475,9 @@ fn house_rules_and_templates_apply_to_uploads() {
     let user = Uploader::new(&server);
     let path = user.upload(&server, "x.jpg", &photograph());
     let refused = user.publish(&server, &path, &json!({ "document": { "headline": "Ice" } }));
-    assert_eq!(refused.status(), 400);
-    let body: Value = refused.json().unwrap();
-    assert_eq!(body["errors"].as_array().unwrap().len(), 1, "{body}");
-    assert_eq!(body["errors"][0]["path"], "byline");
+    let refused = Refusal::read(refused);
+    assert_eq!((refused.status, refused.faults.len()), (400, 1), "{refused:?}");
+    assert!(refused.faults[0].ends_with(" byline"), "{refused:?}");
     assert_eq!(find(&server, "image/x"), None, "the upload waits");
     let template = json!({ "name": "Desk", "shared": true, "fields": {
         "byline": { "apply": "fill", "value": "Desk" }, "source": "Agency",
