@@ -45,6 +45,11 @@ impl<'a> ApiCaller<'a> {
         Self { server, authorization: format!("Bearer {token}") }
     }
 
+    /// A demo user who has logged in, with a token of every scope.
+    pub fn login(server: &'a Server, user: &str) -> Self {
+        Self::with_scopes(server, user, &format!("{} admin", tokens::API_KEY_SCOPES))
+    }
+
     /// An application with a demo user's token of these scopes.
     pub fn with_scopes(server: &'a Server, user: &str, scope: &str) -> Self {
         let token = tokens::password(server, user, &format!("{user}-password"), scope);
