@@ -43,6 +43,10 @@ fn channels(caller: &ApiCaller<'_>) -> Vec<Channel> {
     caller.ask(&ListChannels {}).unwrap()
 }
 
+pub fn find_channel(caller: &ApiCaller<'_>, name: &str) -> Option<Channel> {
+    channels(caller).into_iter().find(|channel| channel.name == name)
+}
+
 fn update(
     caller: &ApiCaller<'_>,
     name: &str,
@@ -201,7 +205,7 @@ fn an_application_creates_no_keys_and_writes_no_channels_beyond_its_scopes() {
     assert_eq!(keys(&editor).len(), 1, "nothing was made");
     // Reads need no scopes beyond the previous ones.
     assert_eq!(keys(&roles).len(), 1);
-    assert!(channels(&roles).iter().any(|channel| channel.name == "own"));
+    assert!(find_channel(&roles, "own").is_some());
     let profile = ApiCaller::with_scopes(&server, "demo-editor", "roles profile");
     put(&profile, "own", &download);
     remove(&profile, "own").unwrap();
@@ -382,7 +386,7 @@ fn a_channel_of_the_operator_leads_anywhere_until_its_owner_changes_it() {
     );
     assert!(test_channel(&editor, "paper").ok);
     assert_eq!(receiver.next()["verified"], true);
-    let shown = channels(&editor).into_iter().find(|channel| channel.name == "paper").unwrap();
+    let shown = find_channel(&editor, "paper").unwrap();
     assert_eq!(shown.made_by, ChannelMaker::Operator);
     let mut again = channel(ChannelMethod::Webhook, json!(shown.settings));
     assert_eq!(put(&editor, "paper", &again).made_by, ChannelMaker::Operator);

@@ -1,14 +1,17 @@
 //! Delivery channels on the customer web site: created, tested, changed and removed by their owner.
 
-use serde_json::json;
+use model::account::ChannelMethod;
+use serde_json::{Value, json};
 
 use crate::{
     common::{
         DEMO_KEY, Server,
+        api::ApiCaller,
         browser::{Browser, DESKTOP},
     },
+    keys_and_channels::find_channel,
     receivers::Receiver,
-    site_account::{Api, HOSTILE, Person, alert, check_harmless, shown},
+    site_account::{HOSTILE, Person, alert, check_harmless, shown},
 };
 
 /// Creates a webhook with that name, after typical mistakes.
@@ -51,15 +54,11 @@ fn a_channel_test_arrives_or_reports_why_not() {
     browser.log_in(&server.url, "demo-editor", "/account/channels");
     let name = "Desk <b>&\"onmouseover=\"x";
     make_hook(&browser, name, (&format!("{}/status/200", receiver.url()), &secret));
-    let api = Api::key(&server, DEMO_KEY);
-    let find = || {
-        let channels = api.get("/user/v1/channel");
-        channels.as_array().unwrap().iter().find(|one| one["name"] == name).cloned()
-    };
+    let editor = ApiCaller::key(&server, DEMO_KEY);
+    let find = || find_channel(&editor, name);
     let made = find().unwrap();
-    assert_eq!(made["method"], "webhook");
-    let formats = json!(["_NormalHires.jpg", ".json", "-watermark_NormalPreview.jpg"]);
-    assert_eq!((&made["formats"], &made["active"]), (&formats, &json!(true)));
+    assert_eq!((made.method, made.active), (ChannelMethod::Webhook, true));
+    assert_eq!(made.formats, ["_NormalHires.jpg", ".json", "-watermark_NormalPreview.jpg"]);
     // The test arrives, signed.
     let test = "form[action='/account/channels/test']:has([value^='Desk']) button";
     browser.follow(test);
@@ -77,8 +76,8 @@ fn a_channel_test_arrives_or_reports_why_not() {
     browser.follow("main .form button[type=submit]");
     assert!(shown(&browser).contains("Saved."), "{}", shown(&browser));
     let changed = find().unwrap();
-    assert_eq!(changed["active"], false);
-    assert_eq!(changed["formats"], json!(["_NormalHires.jpg", "-watermark_NormalPreview.jpg"]));
+    assert!(!changed.active);
+    assert_eq!(changed.formats, ["_NormalHires.jpg", "-watermark_NormalPreview.jpg"]);
     browser.follow(test);
     assert_eq!(receiver.next()["verified"], true, "the secret is the same");
     // An unreachable receiver is named.
@@ -99,7 +98,7 @@ fn a_channel_test_arrives_or_reports_why_not() {
 fn every_method_has_a_form_that_creates_a_channel() {
     let server = Server::demo();
     let person = Person::log_in(&server, "demo-editor");
-    let api = Api::key(&server, DEMO_KEY);
+    let editor = ApiCaller::key(&server, DEMO_KEY);
     let account = [
         ("setting.host", "ftp.example"),
         ("setting.username", "u"),
@@ -149,24 +148,18 @@ fn every_method_has_a_form_that_creates_a_channel() {
                 && !list.contains("p-secret")
         );
     }
-    let channels = api.get("/user/v1/channel");
-    let find = |name: &str| {
-        channels.as_array().unwrap().iter().find(|one| one["name"] == name).unwrap()["settings"]
-            .clone()
-    };
-    assert_eq!(find("my-email")["to"], json!(["a@b.example", "c@d.example"]));
-    assert_eq!(
-        (&find("my-ftps")["implicit"], &find("my-ftps")["port"]),
-        (&json!(true), &json!(990))
-    );
+    let settings = |name: &str| find_channel(&editor, name).unwrap().settings;
+    assert_eq!(settings("my-email")["to"], json!(["a@b.example", "c@d.example"]));
+    let ftps = settings("my-ftps");
+    assert_eq!((&ftps["implicit"], &ftps["port"]), (&json!(true), &json!(990)));
 }
 
 #[test]
 fn the_path_style_of_a_bucket_keeps_its_three_states() {
     let server = Server::demo();
     let person = Person::log_in(&server, "demo-editor");
-    let api = Api::key(&server, DEMO_KEY);
-    for (state, expected) in [("", json!(null)), ("true", json!(true)), ("false", json!(false))] {
+    let editor = ApiCaller::key(&server, DEMO_KEY);
+    for (state, expected) in [("", Value::Null), ("true", json!(true)), ("false", json!(false))] {
         let name = format!("bucket{state}");
         let fields = [
             ("method", "s3"),
@@ -185,10 +178,9 @@ fn the_path_style_of_a_bucket_keeps_its_three_states() {
         let unchanged = [fields.as_slice(), &[("there", "on")]].concat();
         let saved = person.done("/account/channels/edit", &unchanged);
         assert_eq!(saved, "/account/channels?done=saved");
-        let channels = api.get("/user/v1/channel");
-        let mut channels = channels.as_array().unwrap().iter();
-        let channel = channels.find(|channel| channel["name"] == name).unwrap();
-        assert_eq!(channel["settings"]["pathStyle"], expected, "{channel}");
+        let settings = find_channel(&editor, &name).unwrap().settings;
+        let found = settings.get("pathStyle").cloned().unwrap_or_default();
+        assert_eq!(found, expected, "{settings:?}");
     }
 }
 
@@ -275,15 +267,12 @@ fn a_form_sent_after_the_session_ended_is_submitted_after_the_login() {
     assert!(shown(&browser).contains(HOSTILE) && !shown(&browser).contains("p-secret"));
     assert!(shown(&browser).contains("Host") && !shown(&browser).contains("setting."), "labels");
     check_harmless(&browser, "kept form");
-    let api = Api::key(&server, DEMO_KEY);
-    let find = || {
-        let channels = api.get("/user/v1/channel");
-        channels.as_array().unwrap().iter().find(|one| one["name"] == "desk").cloned()
-    };
-    assert_eq!(find(), None, "only asked");
+    let editor = ApiCaller::key(&server, DEMO_KEY);
+    let find = || find_channel(&editor, "desk");
+    assert!(find().is_none(), "only asked");
     browser.follow("main form button[type=submit]");
     // Another user might have logged in, so the password is requested again.
-    assert_eq!(find(), None, "without its password");
+    assert!(find().is_none(), "without its password");
     assert_eq!(
         browser.eval("document.querySelector(\"[name='setting.username']\").value"),
         HOSTILE
@@ -291,5 +280,5 @@ fn a_form_sent_after_the_session_ended_is_submitted_after_the_login() {
     browser.fill("[name='secret.password']", "p-secret");
     browser.follow("main .form button[type=submit]");
     assert!(shown(&browser).contains("Created."), "{}", shown(&browser));
-    assert_eq!(find().unwrap()["settings"]["username"], HOSTILE);
+    assert_eq!(find().unwrap().settings["username"], HOSTILE);
 }
