@@ -3,6 +3,11 @@
 
 use std::{collections::HashSet, fs, path::Path, thread, time::Instant};
 
+use api::organization::{
+    CreateOrganizationUser, ListOrganizationUsers, SendPasswordLink, UpdateOrganizationUser,
+    UpdateUserAccess, UserAccessUpdate, UserCreate, UserUpdate,
+};
+use api::user::{CreateKey, KeyCreate, ListKeys, ListSessions, LoadCaller};
 use reqwest::{
     Method,
     blocking::Response,
@@ -10,13 +15,13 @@ use reqwest::{
 };
 use serde_json::{Value, json};
 
+use crate::common::api::ApiCaller;
 use crate::common::browser::{Browser, DESKTOP, PHONE};
 use crate::common::server::output;
 use crate::common::{Server, tokens};
 use crate::receivers::{PASSWORD, Receiver, python};
-use crate::site_account::{Api, Person};
+use crate::site_account::Person;
 
-const USERS: &str = "/user/v1/organization/user";
 const GOOD: &str = "tulips under the bridge";
 const BETTER: &str = "a heron on the pier 7";
 
@@ -120,6 +125,17 @@ fn path<'a>(server: &Server, link: &'a str) -> &'a str {
 /// Returns whether a user can log in with that password.
 fn can_log_in(server: &Server, user: &str, password: &str) -> bool {
     tokens::is_password(server, user, password)
+}
+
+/// Creates a key of the demo editor.
+fn make_key(server: &Server, name: &str) -> String {
+    let body = KeyCreate { name: name.to_owned() };
+    ApiCaller::login(server, "demo-editor").send(&CreateKey {}, &body).unwrap().key
+}
+
+/// The status of a call with a key.
+fn status_of_key(server: &Server, key: &str) -> u16 {
+    ApiCaller::key(server, key).ask(&LoadCaller {}).map_or_else(|refusal| refusal.status, |_| 200)
 }
 
 fn audit(server: &Server, action: &str) -> Vec<Value> {
@@ -240,22 +256,22 @@ fn without_a_mail_server_an_administrator_passes_links_on_and_revokes_them() {
     let forgotten = server.get("/o/password").text().unwrap();
     assert!(forgotten.contains("This service does not send e-mail."), "{forgotten}");
     // Users of another organization do not exist for this administrator.
-    let admin = Api::login(&server, "demo-admin");
-    let missing = admin.send(Method::POST, &format!("{USERS}/999999/password-link"), None);
-    assert_eq!(missing.status(), 404);
-    let editor = Api::login(&server, "demo-editor");
-    let own = editor.get("/user/v1/user")["id"].to_string();
-    let refused = editor.send(Method::POST, &format!("{USERS}/{own}/password-link"), None);
-    assert_eq!(refused.status(), 403);
+    let admin = ApiCaller::login(&server, "demo-admin");
+    let missing = admin.ask(&SendPasswordLink { id: 999_999 });
+    assert_eq!(missing.unwrap_err().status, 404);
+    let editor = ApiCaller::login(&server, "demo-editor");
+    let id = editor.ask(&LoadCaller {}).unwrap().base.id;
+    assert_eq!(editor.ask(&SendPasswordLink { id }).unwrap_err().status, 403);
 }
 
 #[test]
 fn of_many_concurrent_uses_of_a_link_one_sets_the_password() {
     let server = Server::demo();
-    let admin = Api::login(&server, "demo-admin");
-    let editor = Api::login(&server, "demo-editor").get("/user/v1/user")["id"].to_string();
-    let sent = admin.send(Method::POST, &format!("{USERS}/{editor}/password-link"), None);
-    let link = sent.json::<Value>().unwrap()["url"].as_str().unwrap().to_owned();
+    let admin = ApiCaller::login(&server, "demo-admin");
+    let editor = ApiCaller::login(&server, "demo-editor").ask(&LoadCaller {}).unwrap();
+    let path = format!("/user/v1/organization/user/{}/password-link", editor.base.id);
+    let sent: Value = admin.request(Method::POST, &path, None).json().unwrap();
+    let link = sent["url"].as_str().unwrap().to_owned();
     let strangers: Vec<_> = (0..8).map(|_| Visitor::open(&server, path(&server, &link))).collect();
     let outcomes: Vec<Option<String>> = thread::scope(|scope| {
         let set = |at: usize| {
@@ -285,13 +301,20 @@ fn a_forgotten_password_is_reset_by_mail_without_revealing_accounts() {
     let mailing = Mailing::start();
     let server = &mailing.server;
     // A second user with the same address.
-    let admin = Api::login(server, "demo-admin");
-    let editor = Api::login(server, "demo-editor").get("/user/v1/user");
-    let address = editor["emailAddress"].as_str().unwrap().to_owned();
-    let twin =
-        json!({ "emailAddress": "twin@demo-desk.example", "firstName": "T", "lastName": "W" });
-    let twin: Value = admin.send(Method::POST, USERS, Some(&twin)).json().unwrap();
-    admin.put(&format!("{USERS}/{}", twin["id"]), &json!({ "emailAddress": address }));
+    let admin = ApiCaller::login(server, "demo-admin");
+    let editor = ApiCaller::login(server, "demo-editor").ask(&LoadCaller {}).unwrap();
+    let address = editor.base.email_address.unwrap();
+    let twin = UserCreate {
+        email_address: "twin@demo-desk.example".to_owned(),
+        first_name: "T".to_owned(),
+        last_name: "W".to_owned(),
+        phone_number: None,
+        department: None,
+        access: None,
+    };
+    let id = admin.send(&CreateOrganizationUser {}, &twin).unwrap().base.id;
+    let change = UserUpdate { email_address: Some(address.clone()), ..UserUpdate::default() };
+    admin.send(&UpdateOrganizationUser { id }, &change).unwrap();
     mailing.mail(0);
     let known = request_link(server, &address.to_uppercase());
     let unknown = request_link(server, "nobody.at.all@demo-desk.example");
@@ -407,18 +430,15 @@ fn a_user_sees_and_ends_its_logins() {
     assert_eq!(browser.eval(applications), 0);
     assert_shows(&browser, "No applications have access to your account.");
     // A new key sends a mail; the list says whether it was used.
-    let editor = Api::login(server, "demo-editor");
-    let made = editor.send(Method::POST, "/user/v1/key", Some(&json!({ "name": "Layout" })));
-    let key = made.json::<Value>().unwrap()["key"].as_str().unwrap().to_owned();
+    let key = make_key(server, "Layout");
     let mail = mailing.mail(1);
     assert!(mail["text"].as_str().unwrap().contains("Layout"), "{mail}");
-    assert_eq!(Api::key(server, &key).get("/user/v1/user")["userName"], "demo-editor");
-    let used = |api: &Api<'_>| {
-        let keys = api.get("/user/v1/key");
-        let key = keys.as_array().unwrap().iter().find(|key| key["name"] == "Layout").cloned();
-        key.unwrap().get("used").cloned()
-    };
-    server.until("the use of the key to be written", || used(&editor));
+    let program = ApiCaller::key(server, &key);
+    assert_eq!(program.ask(&LoadCaller {}).unwrap().base.user_name, "demo-editor");
+    server.until("the use of the key to be written", || {
+        let keys = program.ask(&ListKeys {}).unwrap();
+        keys.into_iter().find(|key| key.name == "Layout").unwrap().used
+    });
     // Changing the password again ends all logins; keys on request.
     browser.visit(&format!("{}/account/security", server.url));
     let change = |old: &str, new: &str| {
@@ -438,13 +458,12 @@ fn a_user_sees_and_ends_its_logins() {
     change("demo-editor-password", GOOD);
     assert_shows(&browser, "Password saved.");
     assert!(can_log_in(server, "demo-editor", GOOD));
-    let refused = Api::key(server, &key).send(Method::GET, "/user/v1/user", None);
-    assert_eq!(refused.status(), 401);
+    assert_eq!(status_of_key(server, &key), 401);
     let mail = mailing.mail(2);
     assert!(mail["subject"].as_str().unwrap().contains("has been changed"), "{mail}");
     // A request with a key does not reveal where its owner logs in.
-    let key = "demo-key-0000-0000-000000000003";
-    assert_eq!(Api::key(server, key).send(Method::GET, "/user/v1/session", None).status(), 403);
+    let buyer = ApiCaller::key(server, "demo-key-0000-0000-000000000003");
+    assert_eq!(buyer.ask(&ListSessions {}).unwrap_err().status, 403);
     assert_eq!(audit(server, "consent_withdrawn").len(), 1);
 }
 
@@ -453,18 +472,14 @@ fn an_administrator_deactivates_users_and_ends_their_logins_and_keys() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
     browser.log_in(&server.url, "demo-admin", "/account/users");
-    let admin = Api::login(&server, "demo-admin");
-    let users = admin.get(USERS);
-    let find = |name: &str| {
-        let users = users.as_array().unwrap();
-        users.iter().find(|user| user["userName"] == name).unwrap()["id"].to_string()
-    };
-    let (editor, own) = (find("demo-editor"), find("demo-admin"));
+    let admin = ApiCaller::login(&server, "demo-admin");
+    let users = admin.ask(&ListOrganizationUsers {}).unwrap();
+    let find = |name: &str| users.iter().find(|user| user.user_name == name).unwrap().id;
+    let editor = find("demo-editor");
+    let own = find("demo-admin");
     let person = Person::log_in(&server, "demo-editor");
-    let made = Api::login(&server, "demo-editor");
-    let made = made.send(Method::POST, "/user/v1/key", Some(&json!({ "name": "Desk" })));
-    let key = made.json::<Value>().unwrap()["key"].as_str().unwrap().to_owned();
-    let with_key = || Api::key(&server, &key).send(Method::GET, "/user/v1/user", None).status();
+    let key = make_key(&server, "Desk");
+    let with_key = || status_of_key(&server, &key);
     browser.visit(&format!("{}/account/users/{editor}", server.url));
     browser.check_appearance("account-user-logins");
     browser.follow("button[value=end]");
@@ -478,8 +493,8 @@ fn an_administrator_deactivates_users_and_ends_their_logins_and_keys() {
     assert_eq!(person.get("/account").status(), 303);
     assert!(!can_log_in(&server, "demo-editor", "demo-editor-password"));
     assert_eq!(with_key(), 401);
-    let refused = admin.send(Method::POST, &format!("{USERS}/{editor}/password-link"), None);
-    assert_eq!(refused.status(), 409);
+    let refused = admin.ask(&SendPasswordLink { id: editor });
+    assert_eq!(refused.unwrap_err().status, 409);
     browser.follow("button[value=reactivate]");
     assert!(can_log_in(&server, "demo-editor", "demo-editor-password"));
     assert_eq!(with_key(), 200);
@@ -488,16 +503,16 @@ fn an_administrator_deactivates_users_and_ends_their_logins_and_keys() {
     browser.follow("button[value=revoke]");
     assert_eq!(with_key(), 401);
     // Administrators cannot lock themselves out.
-    let inactive = json!({ "active": false });
-    let refused = admin.send(Method::PUT, &format!("{USERS}/{own}/access"), Some(&inactive));
-    assert_eq!(refused.status(), 409);
+    let inactive = UserAccessUpdate { active: false };
+    let refused = admin.send(&UpdateUserAccess { id: own }, &inactive);
+    assert_eq!(refused.unwrap_err().status, 409);
     browser.visit(&format!("{}/account/users/{own}", server.url));
     assert_eq!(browser.eval("document.querySelectorAll('button[value=deactivate]').length"), 0);
     let changes = audit(&server, "user_changed");
     let details: Vec<&str> = changes.iter().filter_map(|event| event["detail"].as_str()).collect();
     assert!(details.contains(&"deactivated") && details.contains(&"reactivated"), "{details:?}");
     let invalid = json!({ "active": "no", "more": 1 });
-    let refused = admin.send(Method::PUT, &format!("{USERS}/{editor}/access"), Some(&invalid));
-    assert_eq!(refused.status(), 400);
+    let path = format!("/user/v1/organization/user/{editor}/access");
+    assert_eq!(admin.refused(Method::PUT, &path, Some(&invalid)).status, 400);
     assert_eq!(server.get_with("/o/login", &[(USER_AGENT.as_str(), "x")]).status(), 200);
 }
