@@ -8,7 +8,6 @@ use api::collections::{
     CollectionWithItems, CreateCollection, DeleteCollection, ListCollections, ListedCollection,
     LoadCollection, RemoveCollectionItems, UpdateCollection,
 };
-use api::orders::ListOrders;
 use reqwest::{
     Method,
     blocking::Response,
@@ -440,8 +439,8 @@ fn collector(server: &Server) -> Caller<'_> {
 
 /// The items of the caller's orders.
 fn ordered(caller: &Caller<'_>) -> Vec<String> {
-    let orders = caller.0.ask(&ListOrders::default()).unwrap().orders;
-    let mut uris: Vec<String> = orders.into_iter().map(|order| order.item.uri).collect();
+    let orders = caller.0.orders().into_iter();
+    let mut uris: Vec<String> = orders.map(|order| order.item.uri).collect();
     uris.sort();
     uris
 }

@@ -13,7 +13,7 @@ use std::{
 use api::deliveries::{
     Delivery, DeliveryRepetition, ListDeliveries, LoadDelivery, RepeatDelivery,
 };
-use api::orders::{ListOrders, Order};
+use api::orders::Order;
 use api::user::LoadCaller;
 use aws_lc_rs::hmac;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -97,7 +97,7 @@ fn listed(caller: &ApiCaller<'_>) -> Vec<Delivery> {
 /// The orders of the demo editor's organization.
 fn orders(server: &Server) -> Vec<Order> {
     let token = tokens::password(server, "demo-editor", "demo-editor-password", "roles");
-    ApiCaller::bearer(server, &token).ask(&ListOrders::default()).unwrap().orders
+    ApiCaller::bearer(server, &token).orders()
 }
 
 /// Runs a command that must end with `status`; returns both of its outputs.

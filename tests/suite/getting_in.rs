@@ -5,9 +5,9 @@ use std::{collections::HashSet, fs, path::Path, thread, time::Instant};
 
 use api::organization::{
     CreateOrganizationUser, ListOrganizationUsers, SendPasswordLink, UpdateOrganizationUser,
-    UpdateUserAccess, UserAccessUpdate, UserCreate, UserUpdate,
+    UpdateUserAccess, UserAccessUpdate, UserUpdate,
 };
-use api::user::{CreateKey, KeyCreate, ListKeys, ListSessions, LoadCaller};
+use api::user::{ListKeys, ListSessions, LoadCaller};
 use reqwest::{
     Method,
     blocking::Response,
@@ -15,10 +15,11 @@ use reqwest::{
 };
 use serde_json::{Value, json};
 
-use crate::common::api::ApiCaller;
+use crate::common::api::{ApiCaller, new_user};
 use crate::common::browser::{Browser, DESKTOP, PHONE};
 use crate::common::server::output;
 use crate::common::{Server, tokens};
+use crate::keys_and_channels::make_key;
 use crate::receivers::{PASSWORD, Receiver, python};
 use crate::site_account::Person;
 
@@ -125,12 +126,6 @@ fn path<'a>(server: &Server, link: &'a str) -> &'a str {
 /// Returns whether a user can log in with that password.
 fn can_log_in(server: &Server, user: &str, password: &str) -> bool {
     tokens::is_password(server, user, password)
-}
-
-/// Creates a key of the demo editor.
-fn make_key(server: &Server, name: &str) -> String {
-    let body = KeyCreate { name: name.to_owned() };
-    ApiCaller::login(server, "demo-editor").send(&CreateKey {}, &body).unwrap().key
 }
 
 /// The status of a call with a key.
@@ -304,14 +299,7 @@ fn a_forgotten_password_is_reset_by_mail_without_revealing_accounts() {
     let admin = ApiCaller::login(server, "demo-admin");
     let editor = ApiCaller::login(server, "demo-editor").ask(&LoadCaller {}).unwrap();
     let address = editor.base.email_address.unwrap();
-    let twin = UserCreate {
-        email_address: "twin@demo-desk.example".to_owned(),
-        first_name: "T".to_owned(),
-        last_name: "W".to_owned(),
-        phone_number: None,
-        department: None,
-        access: None,
-    };
+    let twin = new_user("twin@demo-desk.example", "T", "W");
     let id = admin.send(&CreateOrganizationUser {}, &twin).unwrap().base.id;
     let change = UserUpdate { email_address: Some(address.clone()), ..UserUpdate::default() };
     admin.send(&UpdateOrganizationUser { id }, &change).unwrap();
@@ -430,7 +418,7 @@ fn a_user_sees_and_ends_its_logins() {
     assert_eq!(browser.eval(applications), 0);
     assert_shows(&browser, "No applications have access to your account.");
     // A new key sends a mail; the list says whether it was used.
-    let key = make_key(server, "Layout");
+    let key = make_key(&ApiCaller::login(server, "demo-editor"), "Layout").key;
     let mail = mailing.mail(1);
     assert!(mail["text"].as_str().unwrap().contains("Layout"), "{mail}");
     let program = ApiCaller::key(server, &key);
@@ -478,7 +466,7 @@ fn an_administrator_deactivates_users_and_ends_their_logins_and_keys() {
     let editor = find("demo-editor");
     let own = find("demo-admin");
     let person = Person::log_in(&server, "demo-editor");
-    let key = make_key(&server, "Desk");
+    let key = make_key(&ApiCaller::login(&server, "demo-editor"), "Desk").key;
     let with_key = || status_of_key(&server, &key);
     browser.visit(&format!("{}/account/users/{editor}", server.url));
     browser.check_appearance("account-user-logins");

@@ -6,8 +6,8 @@ use api::deliveries::{
 };
 use api::organization::ListOrganizationUsers;
 use api::user::{
-    CreateKey, Key, KeyCreate, ListDevices, ListKeys, LoadCaller, RegisterDevice, RemoveDevice,
-    RevokeKey,
+    CreateKey, Key, KeyCreate, ListDevices, ListKeys, LoadCaller, MadeKey, RegisterDevice,
+    RemoveDevice, RevokeKey,
 };
 use model::account::{ChannelMethod, DeviceKind};
 use reqwest::{Method, blocking::Response};
@@ -35,7 +35,11 @@ fn keys(caller: &ApiCaller<'_>) -> Vec<Key> {
     caller.ask(&ListKeys {}).unwrap()
 }
 
-fn revoke(caller: &ApiCaller<'_>, id: i64) -> Result<(), Refusal> {
+pub fn make_key(caller: &ApiCaller<'_>, name: &str) -> MadeKey {
+    caller.send(&CreateKey {}, &KeyCreate { name: name.to_owned() }).unwrap()
+}
+
+pub fn revoke(caller: &ApiCaller<'_>, id: i64) -> Result<(), Refusal> {
     caller.ask(&RevokeKey { id })
 }
 
@@ -55,11 +59,11 @@ fn update(
     caller.send(&UpdateChannel { name: name.to_owned() }, channel)
 }
 
-fn put(caller: &ApiCaller<'_>, name: &str, channel: &ChannelUpdate) -> Channel {
+pub fn put(caller: &ApiCaller<'_>, name: &str, channel: &ChannelUpdate) -> Channel {
     update(caller, name, channel).unwrap()
 }
 
-fn remove(caller: &ApiCaller<'_>, name: &str) -> Result<(), Refusal> {
+pub fn remove(caller: &ApiCaller<'_>, name: &str) -> Result<(), Refusal> {
     caller.ask(&RemoveChannel { name: name.to_owned() })
 }
 
@@ -73,7 +77,7 @@ fn test_channel(caller: &ApiCaller<'_>, name: &str) -> ChannelTest {
 }
 
 /// A channel that sends the document.
-fn channel(method: ChannelMethod, settings: Value) -> ChannelUpdate {
+pub fn channel(method: ChannelMethod, settings: Value) -> ChannelUpdate {
     ChannelUpdate {
         method,
         formats: vec![".json".to_owned()],
@@ -178,13 +182,12 @@ fn keys_and_service_accounts_create_no_keys() {
     let editor = ApiCaller::login(&server, "demo-editor");
     assert_eq!(refused_key(&editor, &json!({})), "400 required body name");
     assert_eq!(refused_key(&editor, &json!({ "name": "" })), "400 pattern body name");
-    let create = KeyCreate { name: "x".to_owned() };
     for _ in 1..100 {
-        editor.send(&CreateKey {}, &create).unwrap();
+        make_key(&editor, "x");
     }
     assert!(refused_key(&editor, &body).starts_with("409"));
     revoke(&program, keys(&editor)[5].id).unwrap();
-    editor.send(&CreateKey {}, &create).unwrap();
+    make_key(&editor, "x");
 }
 
 #[test]

@@ -10,7 +10,6 @@ use std::thread;
 use std::time::Duration;
 
 use api::notifications::ReadNotificationStream;
-use api::orders::ListOrders;
 use model::MediaType;
 use serde_json::{Value, json};
 
@@ -316,7 +315,7 @@ fn an_edge_serves_media_and_purchases_and_writes_nothing() {
     assert_eq!(edge.bytes(preview), main.bytes(preview));
     let hires = format!("/media/image/old.jpg?ak={DEMO_KEY}");
     let editor = ApiCaller::key(&main, DEMO_KEY);
-    let orders = || editor.ask(&ListOrders::default()).unwrap().orders.len();
+    let orders = || editor.orders().len();
     let refused = edge.get(&hires);
     assert_eq!(refused.status(), 403);
     let said = refused.text().unwrap();

@@ -273,7 +273,7 @@ fn one_order_equals_its_entry_in_the_list() {
     let key = ApiCaller::key(&server, DEMO_KEY);
     let headers = [("authorization", key.authorization.as_str())];
     assert_eq!(server.get_with("/media/image/demo-urtavla.jpg", &headers).status(), 200);
-    let order = key.ask(&ListOrders::default()).unwrap().orders.remove(0);
+    let order = key.orders().remove(0);
     let found = key.ask(&LoadOrder { id: order.id }).unwrap();
     assert_eq!(json!(found), json!(order));
     // The demo buyer belongs to another organization, and order 999999 does not exist.

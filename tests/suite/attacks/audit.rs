@@ -1,12 +1,18 @@
 //! The audit log: it records who did what, and nothing else.
 
+use api::organization::{
+    CreateOrganizationUser, UpdateOrganizationUser, UserRightsUpdate, UserUpdate,
+};
 use base64::{Engine, engine::general_purpose::STANDARD};
+use model::account::ChannelMethod;
 use reqwest::{Method, header::AUTHORIZATION};
 use serde_json::{Value, json};
 
+use crate::common::api::{ApiCaller, new_user};
 use crate::common::server::{demo_originals, output, wirephoto};
-use crate::common::{DEMO_KEY, Server, checkout, postgres, tokens};
-use crate::site_account::{Api, Person};
+use crate::common::{DEMO_KEY, Server, checkout, postgres};
+use crate::keys_and_channels::{channel, make_key, put, remove, revoke};
+use crate::site_account::Person;
 
 const ITEM: &str = "image/demo-trollslanda";
 /// A licence of the product that the item belongs to.
@@ -78,42 +84,32 @@ fn perform_actions(server: &Server) -> Vec<String> {
     assert_eq!(login_form(server, "typed-in-the-wrong-field", "wrong-guess"), 400);
     secrets.extend(reuse_a_refresh_token(server));
     // A login creates a key, uses it, and revokes it with the key itself.
-    let editor = Api::login(server, "demo-editor");
-    let named = json!({ "name": "desk" });
-    let made: Value = editor.send(Method::POST, "/user/v1/key", Some(&named)).json().unwrap();
-    let (id, key) = (made["id"].as_i64().unwrap(), made["key"].as_str().unwrap());
-    secrets.push(key.to_owned());
-    let by_key = Api::key(server, key);
-    let channel = json!({
-        "method": "ftp", "formats": [".json"],
-        "settings": { "host": "ftp.example.org", "username": "u", "password": "channel-secret" },
-    });
+    let made = make_key(&ApiCaller::login(server, "demo-editor"), "desk");
+    let by_key = ApiCaller::key(server, &made.key);
+    secrets.push(made.key);
+    let settings =
+        json!({ "host": "ftp.example.org", "username": "u", "password": "channel-secret" });
     secrets.push("channel-secret".to_owned());
+    let mut stated = channel(ChannelMethod::Ftp, settings);
     // A PUT that leaves a channel unchanged is not recorded.
-    for formats in [".json", ".json", ".jpg"] {
-        let mut stated = channel.clone();
-        stated["formats"] = json!([formats]);
-        by_key.put("/user/v1/channel/desk", &stated);
+    for format in [".json", ".json", ".jpg"] {
+        stated.formats = vec![format.to_owned()];
+        put(&by_key, "desk", &stated);
     }
-    assert_eq!(by_key.send(Method::DELETE, "/user/v1/channel/desk", None).status(), 200);
-    let path = format!("/user/v1/key/{id}");
-    assert_eq!(by_key.send(Method::DELETE, &path, None).status(), 200);
+    remove(&by_key, "desk").unwrap();
+    revoke(&by_key, made.id).unwrap();
     // An administrator makes a user an administrator.
-    let admin = Api::login(server, "demo-admin");
-    let user = json!({
-        "emailAddress": "new@demo-desk.example", "firstName": "New", "lastName": "User",
-    });
-    let made = admin.send(Method::POST, "/user/v1/organization/user", Some(&user));
-    let made: Value = made.json().unwrap();
-    let path = format!("/user/v1/organization/user/{}", made["id"]);
-    admin.put(&path, &json!({ "access": { "admin": true } }));
+    let admin = ApiCaller::login(server, "demo-admin");
+    let user = new_user("new@demo-desk.example", "New", "User");
+    let id = admin.send(&CreateOrganizationUser {}, &user).unwrap().base.id;
+    let access = Some(UserRightsUpdate { admin: Some(true), mediebank: None });
+    let change = UserUpdate { access, ..UserUpdate::default() };
+    admin.send(&UpdateOrganizationUser { id }, &change).unwrap();
     // An order is placed and approved.
-    let buyer = Api::login(server, "demo-buyer");
+    let buyer = ApiCaller::login(server, "demo-buyer");
     let path = format!("/media/{ITEM}.jpg?agr=1003");
-    assert_eq!(buyer.send(Method::GET, &path, None).status(), 403);
-    let orders = buyer.get("/user/v1/order");
-    let path = format!("/user/v1/order/{}", orders["orders"][0]["id"]);
-    buyer.put(&path, &json!({ "approve": true, "license": { "uuid": LICENSE } }));
+    assert_eq!(buyer.request(Method::GET, &path, None).status(), 403);
+    buyer.report(buyer.orders()[0].id, Some(LICENSE)).unwrap();
     // A user logs in, authorizes a client, and logs out.
     let person = Person::log_in(server, "demo-editor");
     let request = "response_type=code&client_id=demo-client&scope=roles\
@@ -122,7 +118,7 @@ fn perform_actions(server: &Server) -> Vec<String> {
     person.done("/o/logout", &[]);
     // An item is withdrawn, and a command runs.
     let gone = format!("/ingest/v1/{ITEM}");
-    assert_eq!(admin.send(Method::DELETE, &gone, None).status(), 200);
+    assert_eq!(admin.request(Method::DELETE, &gone, None).status(), 200);
     let added = server.command(&["key", "add", "demo-editor", "--name", "night"]);
     secrets.push(String::from_utf8(added.stdout).unwrap().trim().to_owned());
     assert!(server.command(&["user", "disable", "demo-service"]).status.success());
@@ -210,17 +206,16 @@ fn every_action_is_recorded_and_no_secret_is() {
 #[test]
 fn refusals_and_backups_are_recorded() {
     let server = Server::demo_with(&CHEAP_HASHING);
-    let approve = json!({ "approve": true, "license": { "uuid": LICENSE } });
-    let service = Api::login(&server, "demo-service");
-    assert_eq!(service.send(Method::PUT, "/user/v1/order/7", Some(&approve)).status(), 403);
+    let service = ApiCaller::login(&server, "demo-service");
+    assert_eq!(service.report(7, Some(LICENSE)).unwrap_err().status, 403);
     let path = format!("/ingest/v1/{ITEM}");
-    let editor = Api::login(&server, "demo-editor");
+    let editor = ApiCaller::login(&server, "demo-editor");
     for method in [Method::PUT, Method::DELETE] {
-        assert_eq!(editor.send(method, &path, Some(&json!({}))).status(), 403);
+        assert_eq!(editor.request(method, &path, Some(&json!({}))).status(), 403);
     }
-    let admin = Api::login(&server, "demo-admin");
+    let admin = ApiCaller::login(&server, "demo-admin");
     let bad = json!({ "headline": 7 });
-    assert_eq!(admin.send(Method::PUT, "/ingest/v1/image/bad", Some(&bad)).status(), 400);
+    assert_eq!(admin.request(Method::PUT, "/ingest/v1/image/bad", Some(&bad)).status(), 400);
     let item = format!("item/{ITEM}");
     let expected = [
         ("order_reported", "order/7", "refused", "demo-service"),
@@ -296,15 +291,10 @@ fn a_flood_of_guesses_is_recorded_as_few_events_with_counts() {
 #[test]
 fn an_acknowledged_change_is_recorded_even_if_the_process_is_killed() {
     let server = Server::demo_with(&CHEAP_HASHING);
-    let token =
-        tokens::password(&server, "demo-editor", "demo-editor-password", tokens::API_KEY_SCOPES);
-    let request = server.client.post(format!("{}/user/v1/key", server.url));
-    let request = request.header(AUTHORIZATION, format!("Bearer {token}"));
-    let answer = request.json(&json!({ "name": "last words" })).send().unwrap();
-    let made: Value = answer.json().unwrap();
+    let made = make_key(&ApiCaller::login(&server, "demo-editor"), "last words");
     let dir = server.kill();
     let server = Server::start(dir, &CHEAP_HASHING);
-    let key = one(&events(&server, &[]), "key_created", &format!("key/{}", made["id"]));
+    let key = one(&events(&server, &[]), "key_created", &format!("key/{}", made.id));
     assert_eq!(key["detail"], "last words");
 }
 

@@ -1,11 +1,22 @@
 //! OAuth2 grants, scopes, consent and the approval of orders.
 
+use api::collections::{CollectionBody, CreateCollection, LoadCollection};
+use api::deliveries::ListChannels;
+use api::orders::{LoadOrder, OrderApprover};
+use api::organization::{
+    CreateOrganizationUser, ListOrganizationUsers, UpdateOrganizationUser, UserUpdate,
+};
+use api::user::{ListDevices, ListKeys, RegisterDevice};
+use model::MediaType;
+use model::account::DeviceKind;
 use reqwest::{Method, StatusCode, header::LOCATION};
 use serde_json::{Value, json};
 
-use crate::common::{Server, postgres, tokens};
+use crate::common::api::{ApiCaller, Refusal, new_user};
+use crate::common::{DEMO_KEY, Server, postgres, tokens};
+use crate::notifications::{make, stream};
 use crate::oauth::{Editor, query_of, request, token};
-use crate::site_account::{Api, Person};
+use crate::site_account::Person;
 
 const LICENCE: &str = "2c916e2d-b755-446d-9e18-d636a1447141";
 const ITEM: &str = "/media/image/demo-trollslanda";
@@ -82,19 +93,15 @@ fn clients() -> Value {
 #[test]
 fn a_service_account_approves_no_order_that_it_may_not_read() {
     let server = Server::demo();
-    let service = tokens::password(&server, "demo-service", "demo-service-password", "roles");
-    let bearer = format!("Bearer {service}");
-    let hires = server.get_with(&format!("{ITEM}.jpg"), &[("authorization", &bearer)]);
+    let service = ApiCaller::with_scopes(&server, "demo-service", "roles");
+    let hires = service.request(Method::GET, &format!("{ITEM}.jpg"), None);
     assert_eq!(hires.status(), 200);
-    let admin = tokens::admin(&server);
-    let (_, orders) = call(&server, &admin, "GET", "/user/v1/order", None);
-    let id = orders["orders"][0]["id"].as_i64().expect("an order");
-    let path = format!("/user/v1/order/{id}");
-    let approval = json!({ "approve": true, "license": { "uuid": LICENCE } });
-    let (status, body) = call(&server, &service, "PUT", &path, Some(&approval));
-    assert_eq!((status, code_of(&body)), (403, "service_account_unsupported"));
-    let (_, order) = call(&server, &admin, "GET", &path, None);
-    assert!(order["reported"].is_null() && order["approved"].is_null(), "{order}");
+    let admin = ApiCaller::bearer(&server, &tokens::admin(&server));
+    let id = admin.orders()[0].id;
+    let refused = service.report(id, Some(LICENCE)).unwrap_err();
+    assert_eq!(refused.summary(), "403 service_account_unsupported headers");
+    let order = admin.ask(&LoadOrder { id }).unwrap();
+    assert!(order.reported.is_none() && order.approved.is_none(), "{order:?}");
 }
 
 #[test]
@@ -113,32 +120,26 @@ fn an_order_that_administrators_approve_is_not_approved_by_its_buyer() {
             }],
         }),
     );
-    let buyer = Api::key(&server, BUYER_KEY);
-    let status = || buyer.send(Method::GET, &format!("{ITEM}.jpg?agr=1003"), None).status();
+    let buyer = ApiCaller::key(&server, BUYER_KEY);
+    let status = || buyer.request(Method::GET, &format!("{ITEM}.jpg?agr=1003"), None).status();
     assert_eq!(status(), 403);
-    let orders = buyer.get("/user/v1/order");
-    let order = &orders["orders"][0];
-    assert_eq!(order["price"]["agreement"]["approver"], "admin");
-    let path = format!("/user/v1/order/{}", order["id"]);
-    let approval = json!({ "approve": true, "license": { "uuid": LICENCE } });
-    let refused = buyer.send(Method::PUT, &path, Some(&approval));
-    assert_eq!(refused.status(), 403);
-    assert_eq!(code_of(&refused.json().unwrap()), "admin_required");
+    let order = buyer.orders().remove(0);
+    assert_eq!(order.price.agreement.approver, Some(OrderApprover::Admin));
+    let refused = buyer.report(order.id, Some(LICENCE)).unwrap_err();
+    assert_eq!(refused.summary(), "403 admin_required headers");
     assert_eq!(status(), 403, "nothing is delivered");
     let list = ["audit", "list", "--json", "--action", "order_reported", "--outcome", "refused"];
     let recorded = String::from_utf8(server.command(&list).stdout).unwrap();
     assert!(recorded.contains("\"detail\":\"admin_required\""), "{recorded}");
     let page =
-        Person::log_in(&server, "demo-buyer").page(&format!("/account/orders/{}", order["id"]));
+        Person::log_in(&server, "demo-buyer").page(&format!("/account/orders/{}", order.id));
     assert!(page.contains("Only administrators of your organization can approve"), "{page}");
-    Api::login(&server, "chief").put(&path, &approval);
+    ApiCaller::login(&server, "chief").report(order.id, Some(LICENCE)).unwrap();
     assert_eq!(status(), 200);
     // The user who ordered can still report the item as unused.
     let other = "/media/image/demo-urtavla.jpg?agr=1003";
-    assert_eq!(buyer.send(Method::GET, other, None).status(), 403);
-    let orders = buyer.get("/user/v1/order");
-    let path = format!("/user/v1/order/{}", orders["orders"][0]["id"]);
-    buyer.put(&path, &json!({ "approve": false }));
+    assert_eq!(buyer.request(Method::GET, other, None).status(), 403);
+    buyer.report(buyer.orders()[0].id, None).unwrap();
 }
 
 /// The scope that a call needs besides `roles`.
@@ -264,13 +265,17 @@ fn a_token_without_the_scopes_reveals_no_names_addresses_or_orders_of_others() {
     assert_eq!(orders["orders"], json!([]));
     // Nor by its number, which can be guessed.
     let (_, orders) = look("wide", "roles");
-    let path = format!("/user/v1/order/{}", orders["orders"][0]["id"]);
-    let report = json!({ "approve": false });
-    for (client, allowed) in [("enforced", 404), ("wide", 200)] {
-        let bearer = access(&token_set(&server, client, "demo-admin", "roles"));
-        assert_eq!(call(&server, &bearer, "GET", &path, None).0, allowed, "{client}");
-        assert_eq!(call(&server, &bearer, "PUT", &path, Some(&report)).0, allowed, "{client}");
-    }
+    let id = orders["orders"][0]["id"].as_i64().unwrap();
+    let roles = |client: &str| {
+        let token = access(&token_set(&server, client, "demo-admin", "roles"));
+        ApiCaller::bearer(&server, &token)
+    };
+    let enforced = roles("enforced");
+    assert_eq!(enforced.ask(&LoadOrder { id }).unwrap_err().status, 404);
+    assert_eq!(enforced.report(id, None).unwrap_err().status, 404);
+    let wide = roles("wide");
+    wide.ask(&LoadOrder { id }).unwrap();
+    wide.report(id, None).unwrap();
     let (user, _) = look("enforced", "roles email");
     assert_eq!(names(&user), ["emailAddress"]);
     let (user, _) = look("enforced", "roles user customer");
@@ -382,10 +387,10 @@ fn an_old_login_cannot_create_keys_users_or_channels() {
         let page = admin.post(path, fields).text().unwrap();
         assert!(asked(&page) && page.contains("kept_fields"), "{path}: {page}");
     }
-    let api = Api::login(&server, "demo-admin");
-    assert_eq!(api.get("/user/v1/key").as_array().unwrap().len(), 1);
-    assert_eq!(api.get("/user/v1/channel"), json!([]));
-    assert_eq!(api.get("/user/v1/organization/user").as_array().unwrap().len(), 3);
+    let api = ApiCaller::login(&server, "demo-admin");
+    assert_eq!(api.ask(&ListKeys {}).unwrap().len(), 1);
+    assert!(api.ask(&ListChannels {}).unwrap().is_empty());
+    assert_eq!(api.ask(&ListOrganizationUsers {}).unwrap().len(), 3);
     // Other pages and the APIs do not ask for a new login.
     assert!(!asked(&admin.page("/account/orders")));
 }
@@ -393,13 +398,18 @@ fn an_old_login_cannot_create_keys_users_or_channels() {
 #[test]
 fn a_user_whose_device_is_registered_by_another_gets_a_mail() {
     let server = Server::demo();
-    let buyer = Api::key(&server, BUYER_KEY);
-    let editor = Api::key(&server, crate::common::DEMO_KEY);
-    let path = "/user/v1/device/phone-1?type=android&model=Phone&name=Work";
+    let buyer = ApiCaller::key(&server, BUYER_KEY);
+    let editor = ApiCaller::key(&server, DEMO_KEY);
+    let device = RegisterDevice {
+        token: "phone-1".to_owned(),
+        kind: DeviceKind::Android,
+        name: Some("Work".to_owned()),
+        model: "Phone".to_owned(),
+    };
     for owner in [&buyer, &editor, &editor] {
-        assert_eq!(owner.send(Method::PUT, path, None).status(), 200);
+        owner.ask(&device).unwrap();
     }
-    assert_eq!(buyer.get("/user/v1/device"), json!([]), "it moved");
+    assert!(buyer.ask(&ListDevices {}).unwrap().is_empty(), "it moved");
     let outbox = server.data().join("outbox");
     let mails = || {
         let entries = std::fs::read_dir(&outbox).ok()?.flatten();
@@ -420,14 +430,16 @@ fn an_administrator_claims_no_user_names_outside_the_domains_of_the_organization
     let organization =
         json!({ "id": 1, "name": "Demo desk", "mailDomains": ["demo-desk.example"] });
     import(&server, &json!({ "organizations": [organization] }));
-    let admin = tokens::admin(&server);
-    let users = "/user/v1/organization/user";
-    let body =
-        |address: &str| json!({ "emailAddress": address, "firstName": "A", "lastName": "B" });
-    let make = |address: &str| call(&server, &admin, "POST", users, Some(&body(address)));
-    let foreign = |(status, answer): (u16, Value)| {
-        assert_eq!((status, code_of(&answer)), (400, "mailDomain_not_allowed"), "{answer}");
-        assert_eq!(answer["errors"][0]["path"], "emailAddress");
+    let admin = ApiCaller::bearer(&server, &tokens::admin(&server));
+    let create =
+        |address: &str| admin.send(&CreateOrganizationUser {}, &new_user(address, "A", "B"));
+    let change = |id: i64, address: &str| {
+        let email_address = Some(address.to_owned());
+        let update = UserUpdate { email_address, ..UserUpdate::default() };
+        admin.send(&UpdateOrganizationUser { id }, &update)
+    };
+    let foreign = |refusal: Refusal| {
+        assert_eq!(refusal.summary(), "400 mailDomain_not_allowed body emailAddress");
     };
     for address in [
         "new@demo-agency.example",
@@ -435,15 +447,11 @@ fn an_administrator_claims_no_user_names_outside_the_domains_of_the_organization
         "x@sub.demo-desk.example",
         "x@demo-desk.example.net",
     ] {
-        foreign(make(address));
+        foreign(create(address).unwrap_err());
     }
-    let (status, made) = make("New@Demo-Desk.example");
-    assert_eq!(status, 200, "{made}");
-    let path = format!("{users}/{}", made["id"]);
-    let change = json!({ "emailAddress": "new@demo-agency.example" });
-    foreign(call(&server, &admin, "PUT", &path, Some(&change)));
-    let change = json!({ "emailAddress": "other@demo-desk.example" });
-    assert_eq!(call(&server, &admin, "PUT", &path, Some(&change)).0, 200);
+    let id = create("New@Demo-Desk.example").unwrap().base.id;
+    foreign(change(id, "new@demo-agency.example").unwrap_err());
+    change(id, "other@demo-desk.example").unwrap();
 }
 
 #[test]
@@ -502,20 +510,18 @@ fn a_stolen_signing_key_is_replaced_without_a_restart_and_without_ending_tokens(
 #[test]
 fn a_user_reaches_nothing_of_another_organization() {
     let server = Server::demo();
-    let editor = Api::login(&server, "demo-editor");
-    let made =
-        editor.send(Method::POST, "/collection/v1/collection", Some(&json!({ "name": "x" })));
-    let collection = made.json::<Value>().unwrap()["id"].as_str().unwrap().to_owned();
-    let made = editor.send(Method::POST, "/content/v1/image/notification/stream?q=x", None);
-    let stream = made.json::<Value>().unwrap()["id"].as_str().unwrap().to_owned();
-    let key = editor.get("/user/v1/key")[0]["id"].clone();
-    assert_eq!(editor.send(Method::GET, &format!("{ITEM}.jpg"), None).status(), 200);
-    let order = editor.get("/user/v1/order")["orders"][0]["id"].clone();
-    let buyer = Api::login(&server, "demo-buyer");
+    let editor = ApiCaller::login(&server, "demo-editor");
+    let body = CollectionBody { name: "x".to_owned(), public: false };
+    let id = editor.send(&CreateCollection {}, &body).unwrap().head.id.to_string();
+    let stream = make(&server, &stream(Some(MediaType::Image), "x"));
+    let key = editor.ask(&ListKeys {}).unwrap()[0].id;
+    assert_eq!(editor.request(Method::GET, &format!("{ITEM}.jpg"), None).status(), 200);
+    let order = editor.orders()[0].id;
+    let buyer = ApiCaller::login(&server, "demo-buyer");
     let items = json!([{ "uri": format!("{}{ITEM}", server.url) }]);
     let report = json!({ "approve": false });
     let named = json!({ "name": "y" });
-    let collection = format!("/collection/v1/collection/{collection}");
+    let collection = format!("/collection/v1/collection/{id}");
     let stream = format!("/content/v1/image/notification/{stream}");
     for (method, path, body) in [
         (Method::GET, collection.clone(), None),
@@ -535,12 +541,12 @@ fn a_user_reaches_nothing_of_another_organization() {
         (Method::GET, format!("{ITEM}.zip?channel=user:demo-editor:demo-download"), None),
         (Method::GET, format!("{ITEM}?channel=user:demo-editor:demo-download&agr=1002"), None),
     ] {
-        let status = buyer.send(method.clone(), &path, body).status().as_u16();
+        let status = buyer.request(method.clone(), &path, body).status().as_u16();
         assert!([403, 404].contains(&status), "{method} {path}: {status}");
     }
-    assert_eq!(editor.get(&collection)["name"], "x");
-    assert_eq!(editor.get("/user/v1/key")[0]["id"], key);
-    assert!(editor.get(&format!("/user/v1/order/{order}"))["reported"].is_null());
+    assert_eq!(editor.ask(&LoadCollection { id }).unwrap().collection.head.name, "x");
+    assert_eq!(editor.ask(&ListKeys {}).unwrap()[0].id, key);
+    assert_eq!(editor.ask(&LoadOrder { id: order }).unwrap().reported, None);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Calls of the JSON APIs by the declarations of `crates/api`: what tests of behaviour send and read has its type.
 
+use api::orders::{ChosenLicense, ListOrders, Order, OrderUpdate, UpdateOrder};
+use api::organization::UserCreate;
 use api::{Answer, Endpoint, NoBody, RequestBody, target};
 use reqwest::{
     Method,
@@ -69,8 +71,20 @@ impl<'a> ApiCaller<'a> {
         self.call(endpoint, Some(&serde_json::to_value(body).expect("JSON")))
     }
 
-    /// Sends a request that no declaration describes. It has the type of JSON even without a body, as the requests of the
-    /// public client library do.
+    /// The latest orders that the caller can list.
+    pub fn orders(&self) -> Vec<Order> {
+        self.ask(&ListOrders::default()).unwrap().orders
+    }
+
+    /// Approves an order or reports its use under a licence; without one, rejects it or reports it as not used.
+    pub fn report(&self, id: i64, license: Option<&str>) -> Result<Order, Refusal> {
+        let license = license.map(|uuid| ChosenLicense { uuid: uuid.parse().expect("a UUID") });
+        let report = OrderUpdate { approve: license.is_some(), license, invoice_text: None };
+        self.send(&UpdateOrder { id }, &report)
+    }
+
+    /// Sends a request that no declaration describes. It has the type of JSON even without a body, as requests of the
+    /// public client library have.
     pub fn request(&self, method: Method, path: &str, body: Option<&Value>) -> Response {
         let request = self.server.client.request(method, format!("{}{path}", self.server.url));
         let request = request.header(CONTENT_TYPE, "application/json");
@@ -150,4 +164,16 @@ fn fault(entry: &Value) -> String {
         .map(|name| entry[name].as_str().expect("a text"));
     let rule = code.trim_end_matches(".openapi.requestValidation");
     format!("{rule} {location} {path}")
+}
+
+/// A new user of an organization with the required properties alone.
+pub fn new_user(email_address: &str, first_name: &str, last_name: &str) -> UserCreate {
+    UserCreate {
+        email_address: email_address.to_owned(),
+        first_name: first_name.to_owned(),
+        last_name: last_name.to_owned(),
+        phone_number: None,
+        department: None,
+        access: None,
+    }
 }

@@ -2,18 +2,19 @@
 
 use std::fs;
 
-use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{OPERATOR, audited, check_in_both_languages, shown};
 use crate::common::{
-    DEMO_KEY, Server,
+    Server,
+    api::ApiCaller,
     browser::{Browser, DESKTOP},
     news,
 };
 use crate::deliveries::{ITEM, OTHER, add, id, trigger, until};
+use crate::notifications::{email, make};
 use crate::receivers::{PASSWORD, Receiver};
-use crate::site_account::{Api, Person};
+use crate::site_account::Person;
 
 const SETTINGS: [&str; 3] =
     ["delivery.retry_first_ms=50", "notifications.retry_first_ms=50", "server.unready_s=0"];
@@ -38,10 +39,10 @@ fn failed_deliveries_are_retried_through_the_page() {
     for id in [&first, &second] {
         until(&server, id, "failed");
     }
-    let api = Api::login(&server, OPERATOR);
-    let status = api.get("/operator/v1/status");
+    let api = ApiCaller::login(&server, OPERATOR);
+    let status = api.json("/operator/v1/status");
     assert_eq!(status["queues"]["deliveries"]["failed"], 2, "{status}");
-    let listed = api.get("/operator/v1/delivery?state=failed&size=1");
+    let listed = api.json("/operator/v1/delivery?state=failed&size=1");
     let newest = &listed["deliveries"][0];
     assert_eq!(newest["id"], second.as_str(), "{listed}");
     assert_eq!(newest["organizationName"], "Demo desk");
@@ -89,17 +90,8 @@ fn failed_deliveries_are_retried_through_the_page() {
     assert_eq!(facts, [("", "1 deliveries"), (chosen.as_str(), "")]);
 }
 
-/// Creates a notification that mails an address to which the receiver refuses mails.
-fn notify(server: &Server, title: &str) {
-    let path = format!("/image/notification/email?title={title}&email=nobody%40example.com");
-    let url = format!("{}/content/v1{path}&q=isbrytare", server.url);
-    let request = server.client.request(Method::POST, url);
-    let response = request.header("authorization", format!("ApiKey {DEMO_KEY}")).send().unwrap();
-    assert_eq!(response.status(), 200);
-}
-
-fn messages(api: &Api<'_>, state: &str) -> Vec<Value> {
-    let listed = api.get(&format!("/operator/v1/message?state={state}"));
+fn messages(api: &ApiCaller<'_>, state: &str) -> Vec<Value> {
+    let listed = api.json(&format!("/operator/v1/message?state={state}"));
     listed["messages"].as_array().unwrap().clone()
 }
 
@@ -118,10 +110,11 @@ fn server_with_parked_mails(count: usize) -> Server {
     let document = |headline| news::document(headline, &["FOTO"], "2026-03-02T09:15:00+01:00");
     let server = news::server(&settings, &[("image/old", document("Gammal"))]);
     for number in 0..count {
-        notify(&server, &format!("n{number}"));
+        // The receiver refuses mails to this address.
+        make(&server, &email(&format!("n{number}"), "nobody@example.com"));
     }
     news::ingest(&server, "image/oden", &document("Isbrytare Oden"));
-    let api = Api::login(&server, OPERATOR);
+    let api = ApiCaller::login(&server, OPERATOR);
     server.until("the mails to be parked", || {
         (messages(&api, "parked").len() == count).then_some(())
     });
@@ -133,7 +126,7 @@ fn parked_mails_are_retried_and_removed_through_the_page() {
     let server = server_with_parked_mails(3);
     // Without a mail server mails are written to a folder, so nothing refuses them any more.
     let server = server.restart(&SETTINGS);
-    let api = Api::login(&server, OPERATOR);
+    let api = ApiCaller::login(&server, OPERATOR);
     let parked = messages(&api, "");
     assert_eq!(parked.len(), 3);
     for message in &parked {
@@ -141,7 +134,7 @@ fn parked_mails_are_retried_and_removed_through_the_page() {
         assert_eq!((&message["userName"], &message["user"]), (&json!("demo-editor"), &json!(101)));
         assert!(message["error"].as_str().unwrap().contains("no such user"), "{message}");
     }
-    let status = api.get("/operator/v1/status");
+    let status = api.json("/operator/v1/status");
     let mail = status["queues"]["messages"].as_array().unwrap();
     let mail = mail.iter().find(|queue| queue["transport"] == "mail").unwrap();
     assert_eq!((&mail["waiting"], &mail["parked"]), (&json!(0), &json!(3)));

@@ -4,12 +4,13 @@ mod failed_work;
 mod records;
 mod statistics;
 
+use api::organization::{SendPasswordLink, UpdateOrganizationUser, UserUpdate};
 use reqwest::{Method, StatusCode, header::LOCATION};
 use serde_json::{Value, json};
 
-use crate::common::{DEMO_KEY, Server, browser::Browser, tokens};
+use crate::common::{DEMO_KEY, Server, api::ApiCaller, browser::Browser, tokens};
 use crate::deliveries::run;
-use crate::site_account::{Api, Person};
+use crate::site_account::Person;
 
 /// The user with the role of operators in the demo accounts.
 const OPERATOR: &str = "demo-operator";
@@ -108,8 +109,8 @@ fn only_operators_get_the_pages() {
 #[test]
 fn only_operators_get_the_api() {
     let server = Server::demo();
-    let editor_key = Api::key(&server, DEMO_KEY);
-    let admin = Api::login(&server, "demo-admin");
+    let editor_key = ApiCaller::key(&server, DEMO_KEY);
+    let admin = ApiCaller::login(&server, "demo-admin");
     for path in CALLS {
         assert_eq!(server.get(path).status(), 401, "{path}");
     }
@@ -117,30 +118,28 @@ fn only_operators_get_the_api() {
     for caller in [&editor_key, &admin] {
         let gets = CALLS.map(|path| Change { method: Method::GET, path });
         for Change { method, path } in gets.into_iter().chain(changes()) {
-            let response = caller.send(method, path, Some(&again));
-            assert_eq!(response.status(), 403, "{path}");
-            let body: Value = response.json().unwrap();
-            assert_eq!(body["errors"][0]["errorCode"], "operator_required", "{path}: {body}");
+            let refusal = caller.refused(method, path, Some(&again));
+            assert_eq!(refusal.summary(), "403 operator_required headers", "{path}");
         }
     }
-    let operator = Api::login(&server, OPERATOR);
+    let operator = ApiCaller::login(&server, OPERATOR);
     for path in CALLS {
-        assert_eq!(operator.send(Method::GET, path, None).status(), 200, "{path}");
+        assert_eq!(operator.request(Method::GET, path, None).status(), 200, "{path}");
     }
     let answers = [(202, Some(0)), (404, None), (202, Some(0)), (404, None), (404, None)];
     for (Change { method, path }, (status, queued)) in changes().into_iter().zip(answers) {
-        let response = operator.send(method, path, Some(&again));
+        let response = operator.request(method, path, Some(&again));
         assert_eq!(response.status(), status, "{path}");
         let body: Value = response.json().unwrap();
         assert_eq!(body["queued"].as_u64(), queued, "{path}: {body}");
     }
     for body in [json!({}), json!({ "again": false }), json!({ "again": true, "all": true })] {
-        let response = operator.send(Method::POST, "/operator/v1/delivery", Some(&body));
+        let response = operator.request(Method::POST, "/operator/v1/delivery", Some(&body));
         assert_eq!(response.status(), 400, "{body}");
     }
     for query in ["by=hour", "from=soon", "to=2020-01-01&from=2020-01-02", "item=x", "size=-1"] {
         let path = format!("/operator/v1/download?{query}");
-        assert_eq!(operator.send(Method::GET, &path, None).status(), 400, "{query}");
+        assert_eq!(operator.request(Method::GET, &path, None).status(), 400, "{query}");
     }
 }
 
@@ -148,7 +147,7 @@ fn only_operators_get_the_api() {
 fn the_role_is_given_and_taken_away_by_a_command_and_recorded() {
     let server = Server::demo();
     let buyer = Person::log_in(&server, "demo-buyer");
-    let own = || Api::login(&server, "demo-buyer").get("/user/v1/user");
+    let own = || ApiCaller::login(&server, "demo-buyer").json("/user/v1/user");
     let before = own();
     let (_, said) = run(&server, &["user", "role", "demo-buyer", "--add", "ROLE_OPERATOR"], 0);
     assert!(said.contains("ROLE_OPERATOR"), "{said}");
@@ -178,12 +177,17 @@ fn the_role_is_given_and_taken_away_by_a_command_and_recorded() {
     assert!(events.iter().all(|event| event["credential"] == "command_line"), "{events:?}");
 }
 
+/// A change of a user's e-mail address.
+fn address_change(address: &str) -> UserUpdate {
+    UserUpdate { email_address: Some(address.to_owned()), ..UserUpdate::default() }
+}
+
 #[test]
 fn giving_a_role_of_the_agency_names_the_address_of_password_links() {
     let server = Server::demo();
-    let admin = Api::login(&server, "demo-admin");
+    let admin = ApiCaller::login(&server, "demo-admin");
     let address = "mine@demo-desk.example";
-    admin.put("/user/v1/organization/user/101", &json!({ "emailAddress": address }));
+    admin.send(&UpdateOrganizationUser { id: 101 }, &address_change(address)).unwrap();
     let command = ["user", "role", "demo-editor"];
     let change = |more: &[&str]| run(&server, &[&command[..], more].concat(), 0);
     for role in ["ROLE_OPERATOR", "ROLE_PROVIDER"] {
@@ -206,17 +210,13 @@ fn an_administrator_cannot_get_in_as_an_operator() {
     run(&server, &["user", "role", "demo-editor", "--add", "ROLE_OPERATOR"], 0);
     let editor = Person::log_in(&server, "demo-editor");
     server.until("the role", || (editor.get("/operator").status() == 200).then_some(()));
-    let admin = Api::login(&server, "demo-admin");
-    let user = "/user/v1/organization/user/101";
-    let change = json!({ "emailAddress": "mine@demo-desk.example" });
-    let refused = |method: Method, path: &str, body: &Value| {
-        let response = admin.send(method, path, Some(body));
-        assert_eq!(response.status(), 403, "{path}");
-        let body: Value = response.json().unwrap();
-        assert_eq!(body["errors"][0]["errorCode"], "operator_required", "{body}");
-    };
-    refused(Method::PUT, user, &change);
-    refused(Method::POST, &format!("{user}/password-link"), &json!({}));
-    admin.put(user, &json!({ "department": "Night desk" }));
+    let admin = ApiCaller::login(&server, "demo-admin");
+    let update = UpdateOrganizationUser { id: 101 };
+    let changed = admin.send(&update, &address_change("mine@demo-desk.example"));
+    assert_eq!(changed.unwrap_err().summary(), "403 operator_required headers");
+    let sent = admin.ask(&SendPasswordLink { id: 101 });
+    assert_eq!(sent.unwrap_err().summary(), "403 operator_required headers");
+    let department = Some(Some("Night desk".to_owned()));
+    admin.send(&update, &UserUpdate { department, ..UserUpdate::default() }).unwrap();
     assert!(tokens::is_password(&server, "demo-editor", "demo-editor-password"));
 }

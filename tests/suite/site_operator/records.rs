@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use super::{OPERATOR, check_in_both_languages, shown};
 use crate::common::{
     Server,
+    api::ApiCaller,
     browser::{Browser, DESKTOP},
     checkout,
 };
 use crate::deliveries::run;
 use crate::items::{form, provider, put};
 use crate::nodes::{QUICK, start_node_beside, wait_until};
-use crate::site_account::Api;
 
 /// The records of a list in the API.
-fn records(api: &Api<'_>, list: &str, name: &str) -> Vec<Value> {
-    api.get(&format!("/operator/v1/{list}?size=100"))[name].as_array().unwrap().clone()
+fn records(api: &ApiCaller<'_>, list: &str, name: &str) -> Vec<Value> {
+    api.json(&format!("/operator/v1/{list}?size=100"))[name].as_array().unwrap().clone()
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn ingest_errors_of_uploads_the_watched_folder_and_the_command_are_listed() {
     let server = Server::start(dir, &settings.each_ref().map(String::as_str));
     run(&server, &["import", &checkout("media-store/accounts.json").to_string_lossy()], 0);
     let auth = provider(&server);
-    let api = Api::login(&server, OPERATOR);
+    let api = ApiCaller::login(&server, OPERATOR);
     assert_eq!(records(&api, "ingest-error", "ingestErrors"), Vec::<Value>::new());
     for _ in 0..3 {
         let parts = form(&[("NormalHires.jpg", b"no picture"), ("item", br#"{"headline":"x"}"#)]);
@@ -55,9 +55,9 @@ fn ingest_errors_of_uploads_the_watched_folder_and_the_command_are_listed() {
     assert!(!of("image/broken")[0]["error"].as_str().unwrap().is_empty(), "{found:?}");
     assert_eq!(of("worse.jpg")[0]["node"], "command");
     assert_ne!(of("<b>bad.jpg")[0]["node"], "command");
-    let first = api.get("/operator/v1/ingest-error?size=1&start=1");
+    let first = api.json("/operator/v1/ingest-error?size=1&start=1");
     assert_eq!(first["ingestErrors"], json!([found[1]]), "newest first, in pages");
-    let recent = &api.get("/operator/v1/status")["recent"];
+    let recent = &api.json("/operator/v1/status")["recent"];
     assert_eq!((&recent["hours"], recent["ingestErrors"].as_u64() >= Some(3)), (&json!(24), true));
 
     let browser = Browser::open(DESKTOP);
@@ -71,7 +71,7 @@ fn ingest_errors_of_uploads_the_watched_folder_and_the_command_are_listed() {
 #[test]
 fn slow_searches_are_listed_with_their_query_and_duration() {
     let server = Server::demo_with(&["search.slow_ms=1"]);
-    let api = Api::login(&server, OPERATOR);
+    let api = ApiCaller::login(&server, OPERATOR);
     let browser = Browser::open(DESKTOP);
     browser.log_in(&server.url, OPERATOR, "/operator/searches");
     let query = "/content/v1/image/search?s=200&q=bergen+OR+solnedgang*";
@@ -84,7 +84,7 @@ fn slow_searches_are_listed_with_their_query_and_duration() {
     assert!(found["parameters"].as_str().unwrap().contains("s=200"), "{found}");
     assert!(found["count"].as_u64() >= Some(1) && found["node"].is_string(), "{found}");
     assert!(found.get("user").is_none(), "{found}");
-    let recent = &api.get("/operator/v1/status")["recent"]["slowSearches"];
+    let recent = &api.json("/operator/v1/status")["recent"]["slowSearches"];
     assert!(recent.as_u64() >= Some(1), "{recent}");
     browser.visit(&format!("{}/operator/searches", server.url));
     check_in_both_languages(&browser, "operator-searches");
@@ -99,7 +99,7 @@ fn searches_are_not_recorded_without_a_limit() {
     }
     // What is pending is written when the service stops.
     let server = server.restart(&["search.slow_ms=60000"]);
-    let api = Api::login(&server, OPERATOR);
+    let api = ApiCaller::login(&server, OPERATOR);
     assert_eq!(records(&api, "slow-search", "slowSearches"), Vec::<Value>::new());
 }
 
@@ -123,9 +123,9 @@ fn check_figures(node: &Value) {
 fn every_node_is_shown_with_its_disks_cache_and_version() {
     let first = Server::demo_with(&QUICK);
     let second = start_node_beside(&first, &["media.preview_px=900"]);
-    let api = Api::login(&first, OPERATOR);
+    let api = ApiCaller::login(&first, OPERATOR);
     let status = first.until("the figures of both nodes", || {
-        let status = api.get("/operator/v1/status");
+        let status = api.json("/operator/v1/status");
         let nodes = status["nodes"].as_array().unwrap();
         let have_figures = nodes.iter().all(|node| node.get("figures").is_some());
         (nodes.len() == 2 && have_figures).then_some(status)
@@ -151,7 +151,7 @@ fn every_node_is_shown_with_its_disks_cache_and_version() {
     }
     drop(second.kill());
     wait_until("the dead node to be reported", || {
-        let status = api.get("/operator/v1/status");
+        let status = api.json("/operator/v1/status");
         let nodes = status["nodes"].as_array().unwrap();
         let stopped = |node: &Value| node["alive"] == false;
         // A dead node is removed a moment after its heartbeat expired.
@@ -163,10 +163,10 @@ fn every_node_is_shown_with_its_disks_cache_and_version() {
 #[test]
 fn the_page_of_a_single_node_has_no_problems() {
     let server = Server::demo();
-    let api = Api::login(&server, OPERATOR);
+    let api = ApiCaller::login(&server, OPERATOR);
     // A node that has just started says so for a moment.
     let status = server.until("a node that has started", || {
-        let status = api.get("/operator/v1/status");
+        let status = api.json("/operator/v1/status");
         (status["nodes"][0]["faults"] == json!([])).then_some(status)
     });
     let nodes = status["nodes"].as_array().unwrap();
@@ -177,7 +177,7 @@ fn the_page_of_a_single_node_has_no_problems() {
     assert!(findings.all(|one| one["level"] != "problem"), "{status}");
     // Requests share a count of the items.
     assert!(status["itemsCounted"].is_string(), "{status}");
-    let again = api.get("/operator/v1/status");
+    let again = api.json("/operator/v1/status");
     for shared in ["items", "itemsCounted"] {
         assert_eq!(again[shared], status[shared]);
     }

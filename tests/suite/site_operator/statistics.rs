@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use super::{OPERATOR, check_in_both_languages, shown};
 use crate::common::{
     DEMO_KEY, Server,
+    api::ApiCaller,
     browser::{Browser, DESKTOP},
     postgres,
 };
-use crate::site_account::{Api, Person};
+use crate::site_account::Person;
 
 const ITEM: &str = "demo-trollslanda";
 /// A licence of the product that the item belongs to.
@@ -39,8 +40,8 @@ struct Days {
 
 impl Days {
     /// The thirty days that end with today, in the time zone of the server.
-    fn of(api: &Api<'_>) -> Self {
-        let found = api.get("/operator/v1/download");
+    fn of(api: &ApiCaller<'_>) -> Self {
+        let found = api.json("/operator/v1/download");
         let zone = TimeZone::get(found["timezone"].as_str().unwrap()).unwrap();
         let last = Timestamp::now().to_zoned(zone.clone()).date();
         let first = last - 29.days();
@@ -171,8 +172,8 @@ fn counts(row: &Value) -> Counts {
 }
 
 /// The rows of a statistic by what identifies them; checks the total.
-fn rows(api: &Api<'_>, by: &str, query: &str) -> BTreeMap<String, Counts> {
-    let found = api.get(&format!("/operator/v1/download?by={by}&size=1000&{query}"));
+fn rows(api: &ApiCaller<'_>, by: &str, query: &str) -> BTreeMap<String, Counts> {
+    let found = api.json(&format!("/operator/v1/download?by={by}&size=1000&{query}"));
     assert_eq!(found["by"], by);
     let rows = found["rows"].as_array().unwrap();
     let sum = rows
@@ -196,9 +197,9 @@ fn with_all_days(mut sums: BTreeMap<String, Counts>, days: &Days) -> BTreeMap<St
     sums
 }
 
-fn check_api(api: &Api<'_>, days: &Days) {
+fn check_api(api: &ApiCaller<'_>, days: &Days) {
     let all = days.query();
-    let total = api.get(&format!("/operator/v1/download?size=0&{all}"));
+    let total = api.json(&format!("/operator/v1/download?size=0&{all}"));
     assert_eq!(counts(&total["total"])[0], DOWNLOADS);
     assert_eq!(counts(&total["total"])[2..].iter().sum::<i64>(), ORDERS - DOWNLOADS);
     let organization = |order: &Order| Some(order.organization.to_string());
@@ -230,7 +231,7 @@ fn check_api(api: &Api<'_>, days: &Days) {
     // The rows with the most downloads come first, in pages.
     let page = |start: usize, size: usize| {
         let path = format!("/operator/v1/download?by=item&start={start}&size={size}&{all}");
-        api.get(&path)["rows"].as_array().unwrap().clone()
+        api.json(&path)["rows"].as_array().unwrap().clone()
     };
     let whole = page(0, 100);
     assert!(whole.is_sorted_by_key(|row| -counts(row)[0]), "{whole:?}");
@@ -262,7 +263,7 @@ fn counts_of_line(line: &str) -> Counts {
     fields.try_into().unwrap()
 }
 
-fn check_files(person: &Person<'_>, api: &Api<'_>, days: &Days) {
+fn check_files(person: &Person<'_>, api: &ApiCaller<'_>, days: &Days) {
     let all = days.query();
     let headers = [
         ("organization", "organization,organizationName"),
@@ -309,7 +310,7 @@ fn table(browser: &Browser) -> Vec<(String, i64)> {
     rows.as_array().unwrap().iter().map(row).collect()
 }
 
-fn check_pages(server: &Server, api: &Api<'_>, days: &Days) {
+fn check_pages(server: &Server, api: &ApiCaller<'_>, days: &Days) {
     let browser = Browser::open(DESKTOP);
     browser.log_in(&server.url, OPERATOR, &format!("/operator/downloads?{}", days.query()));
     let totals =
@@ -363,7 +364,7 @@ fn check_pages(server: &Server, api: &Api<'_>, days: &Days) {
 #[test]
 fn statistics_are_those_of_ten_thousand_downloads() {
     let server = Server::demo_with(&["audit.retention_days=365"]);
-    let (api, person) = (Api::login(&server, OPERATOR), Person::log_in(&server, OPERATOR));
+    let (api, person) = (ApiCaller::login(&server, OPERATOR), Person::log_in(&server, OPERATOR));
     let days = Days::of(&api);
     make_orders(&server, &days);
     check_api(&api, &days);
@@ -374,21 +375,19 @@ fn statistics_are_those_of_ten_thousand_downloads() {
 #[test]
 fn a_download_is_counted_once_and_an_order_once_it_is_approved() {
     let server = Server::demo();
-    let api = Api::login(&server, OPERATOR);
-    let total = || counts(&api.get("/operator/v1/download")["total"]);
+    let api = ApiCaller::login(&server, OPERATOR);
+    let total = || counts(&api.json("/operator/v1/download")["total"]);
     assert_eq!(total(), [0; 4]);
     let path = format!("/media/image/{ITEM}.jpg?ak={DEMO_KEY}");
     for _ in 0..3 {
         assert_eq!(server.get(&path).status(), 200);
     }
     assert_eq!(total(), [1, 0, 0, 0], "the second download is free");
-    let buyer = Api::login(&server, "demo-buyer");
+    let buyer = ApiCaller::login(&server, "demo-buyer");
     let path = format!("/media/image/{ITEM}.jpg?agr=1003");
-    assert_eq!(buyer.send(Method::GET, &path, None).status(), 403);
+    assert_eq!(buyer.request(Method::GET, &path, None).status(), 403);
     assert_eq!(total(), [1, 0, 1, 0]);
-    let order = &buyer.get("/user/v1/order")["orders"][0];
-    let approval = json!({ "approve": true, "license": { "uuid": LICENSE } });
-    buyer.put(&format!("/user/v1/order/{}", order["id"]), &approval);
+    buyer.report(buyer.orders()[0].id, Some(LICENSE)).unwrap();
     assert_eq!(total(), [2, 1, 0, 0]);
     let rows = |by: &str| rows(&api, by, "");
     let expect = |pairs: &[(&str, Counts)]| {
