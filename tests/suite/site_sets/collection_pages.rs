@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
-use reqwest::Method;
-use serde_json::{Value, json};
+use api::collections::{
+    AddCollectionItems, CollectionBody, CollectionChange, CollectionItems, CreateCollection,
+    ListCollections, ListedCollection, UpdateCollection,
+};
+use serde_json::json;
 
-use super::{HOSTILE, Plain, api, location, look, shown};
+use super::{HOSTILE, Plain, editor, location, look, shown};
 use crate::common::{
     Server,
     browser::{Browser, DESKTOP},
@@ -25,27 +28,26 @@ fn uri(server: &Server, key: &str) -> String {
     format!("{}/media/{key}", server.url)
 }
 
-fn collections(server: &Server) -> Vec<Value> {
-    let all = api(server, Method::GET, "/collection/v1/collection", None);
-    all.as_array().expect("a list").clone()
+fn collections(server: &Server) -> Vec<ListedCollection> {
+    editor(server).ask(&ListCollections::default()).unwrap()
 }
 
 /// The ids of the items of the only collection, in their order.
 fn content(server: &Server) -> String {
-    let [one] = collections(server).try_into().expect("one");
-    let uris = one["content"].as_array().expect("a list").iter().filter_map(Value::as_str);
+    let [only] = collections(server).try_into().expect("one");
+    let uris = only.content().expect("a list").iter();
     let ids = uris.map(|uri| uri.rsplit('/').next().expect("an id"));
     ids.collect::<Vec<_>>().join(" ")
 }
 
 /// Creates a collection with the three photographs; returns its id.
 fn collect(server: &Server, name: &str) -> String {
-    let body = json!({ "name": name });
-    let made = api(server, Method::POST, "/collection/v1/collection", Some(body));
-    let id = made["id"].as_str().expect("an id").to_owned();
-    let items: Vec<Value> = KEYS.iter().map(|key| json!({ "uri": uri(server, key) })).collect();
-    let path = format!("/collection/v1/collection/{id}/items");
-    api(server, Method::POST, &path, Some(Value::Array(items)));
+    let editor = editor(server);
+    let body = CollectionBody { name: name.to_owned(), public: false };
+    let id = editor.send(&CreateCollection {}, &body).unwrap().head.id.to_string();
+    let uris = KEYS.map(|key| uri(server, key));
+    let items = CollectionItems::from_uris(uris.iter().map(String::as_str));
+    editor.send(&AddCollectionItems { id: id.clone() }, &items).unwrap();
     id
 }
 
@@ -66,7 +68,7 @@ fn photographs_are_added_to_a_new_collection_from_another_page() {
     assert!(alert.contains("name"), "{alert}");
     // The browser itself logs the 400.
     browser.console_messages();
-    assert_eq!(collections(&server), Vec::<Value>::new());
+    assert!(collections(&server).is_empty());
     browser.fill("#name", "Förstasidan");
     browser.follow("main button[type=submit]");
     assert!(
@@ -76,24 +78,26 @@ fn photographs_are_added_to_a_new_collection_from_another_page() {
     );
     assert_eq!(browser.address(), format!("{}{item}", server.url), "the message is shown once");
     let [made] = collections(&server).try_into().expect("one");
-    assert_eq!((&made["name"], &made["public"]), (&json!("Förstasidan"), &json!(false)));
-    assert_eq!(made["content"], json!([uri(&server, KEYS[0])]));
+    assert_eq!((made.head().name.as_str(), made.head().public), ("Förstasidan", false));
+    assert_eq!(made.content().expect("a list"), [uri(&server, KEYS[0])]);
 
     // A second photograph is added to the same collection, and the redirect leads back to a page of a search.
     let plain = Plain::log_in(&server, "demo-editor");
-    let id = made["id"].as_str().expect("an id");
+    let id = made.head().id.to_string();
     let second = uri(&server, KEYS[1]);
-    let fields = [("uri", second.as_str()), ("collection", id), ("return_to", "/?q=bro&page=2")];
+    let fields =
+        [("uri", second.as_str()), ("collection", id.as_str()), ("return_to", "/?q=bro&page=2")];
     let led = location(&plain.post("/collections/add", &fields));
     assert_eq!(led, format!("/?q=bro&page=2&done=added&in={id}"));
     assert_eq!(content(&server), "demo-solnedgang-over-bergen demo-bridge-cables");
     // An unknown item is not reported as added, and the redirect stays on the site.
     let gone = uri(&server, "image/no-such-item");
-    let fields = [("uri", gone.as_str()), ("collection", id)];
+    let fields = [("uri", gone.as_str()), ("collection", id.as_str())];
     let refused = plain.post("/collections/add", &fields);
     assert_eq!(refused.status(), 409);
     assert!(refused.text().expect("text").contains("could not be added"));
-    let fields = [("uri", second.as_str()), ("collection", id), ("return_to", "//evil.example/")];
+    let fields =
+        [("uri", second.as_str()), ("collection", id.as_str()), ("return_to", "//evil.example/")];
     let led = location(&plain.post("/collections/add", &fields));
     assert_eq!(led, format!("/collections/{id}?done=added"));
     let stranger = Plain::log_in(&server, "demo-buyer");
@@ -175,8 +179,9 @@ fn the_order_of_a_collection_changes_by_mouse_by_keyboard_and_without_scripts() 
     let page = plain.get(&format!("/collections/{id}?done=ordered")).text().expect("text");
     assert!(page.contains("The new order is saved."), "{page}");
     // Another user may not change it, but can see it when it is public.
-    let open = json!({ "name": "Ordning", "public": true });
-    api(&server, Method::PUT, &format!("/collection/v1/collection/{id}"), Some(open));
+    let name = Some("Ordning".to_owned());
+    let open = CollectionChange { name, public: Some(true), content: None };
+    editor(&server).send(&UpdateCollection { id: id.clone() }, &open).unwrap();
     let other = Plain::log_in(&server, "demo-buyer");
     assert_eq!(other.post(&order, &[("earlier", last.as_str())]).status(), 404);
     assert_eq!(
@@ -204,8 +209,8 @@ fn a_collection_is_shared_downloaded_and_deleted() {
     browser.fill("#name", "Vecka 48");
     browser.click("[name=public]");
     browser.follow(&format!("form[action$='{id}'] button"));
-    let [one] = collections(&server).try_into().expect("one");
-    assert_eq!((&one["name"], &one["public"]), (&json!("Vecka 48"), &json!(true)));
+    let [only] = collections(&server).try_into().expect("one");
+    assert_eq!((only.head().name.as_str(), only.head().public), ("Vecka 48", true));
     let link = browser.text("document.querySelector('#share').innerText");
     assert_eq!(link, page);
 
@@ -228,8 +233,7 @@ fn a_collection_is_shared_downloaded_and_deleted() {
         let id = key.rsplit('/').next().expect("an id");
         assert!(held.iter().any(|name| name.contains(id) && name.ends_with(".jpg")), "{held:?}");
     }
-    let orders = api(&server, Method::GET, "/user/v1/order", None);
-    assert_eq!(orders["orders"].as_array().map(Vec::len), Some(3), "{orders}");
+    assert_eq!(editor(&server).orders().len(), 3);
 
     // A withdrawn item is marked as such, and is not among the items.
     let output = server.command(&["withdraw", KEYS[1]]);
@@ -245,7 +249,7 @@ fn a_collection_is_shared_downloaded_and_deleted() {
     browser.click(".sure summary");
     browser.follow(".sure button");
     assert!(browser.address().ends_with("/collections"), "{}", browser.address());
-    assert_eq!(collections(&server), Vec::<Value>::new());
+    assert!(collections(&server).is_empty());
     look(&browser, "collections-none");
     other.visit(&page);
     assert_eq!(other.text("document.querySelector('h1').innerText"), "Not found");
@@ -267,11 +271,12 @@ fn collections_work_without_scripts_escape_hostile_text_and_need_their_token() {
     let plain = Plain::log_in(&server, "demo-editor");
     let refused = plain.post_with("/collections", &[("name", HOSTILE), ("csrf", "wrong")]);
     assert_ne!(refused.status(), 303);
-    assert_eq!(collections(&server), Vec::<Value>::new());
+    assert!(collections(&server).is_empty());
     let led = location(&plain.post("/collections", &[("name", HOSTILE)]));
     let [made] = collections(&server).try_into().expect("one");
-    assert_eq!(made["name"], HOSTILE);
-    let own = format!("/collections/{}", made["id"].as_str().expect("an id"));
+    assert_eq!(made.head().name, HOSTILE);
+    let id = made.head().id.to_string();
+    let own = format!("/collections/{id}");
     assert_eq!(led, format!("{own}?done=created"));
     let item = uri(&server, KEYS[0]);
     let encoded: String = form_urlencoded::byte_serialize(HOSTILE.as_bytes()).collect();
@@ -282,10 +287,10 @@ fn collections_work_without_scripts_escape_hostile_text_and_need_their_token() {
         assert!(!page.contains("<script>document") && !page.contains("<b>"), "{path}: {page}");
     }
     assert_eq!(
-        location(&plain.post(
-            "/collections/add",
-            &[("uri", item.as_str()), ("collection", made["id"].as_str().expect("an id")),]
-        )),
+        location(
+            &plain
+                .post("/collections/add", &[("uri", item.as_str()), ("collection", id.as_str())])
+        ),
         format!("{own}?done=added")
     );
     // Each change needs its token; an invalid name keeps the old one and the input.
@@ -300,27 +305,25 @@ fn collections_work_without_scripts_escape_hostile_text_and_need_their_token() {
         let kind = refused.headers()["content-type"].to_str().expect("ASCII").to_owned();
         assert!(status != 303 && kind.starts_with("text/html"), "{path}: {status}, {kind}");
     }
-    let orders = api(&server, Method::GET, "/user/v1/order", None);
-    assert_eq!(orders["orders"], json!([]), "nothing was bought");
+    assert!(editor(&server).orders().is_empty(), "nothing was bought");
     let long = "x".repeat(500);
     let refused = plain.post(&own, &[("name", long.as_str())]);
     assert_eq!(refused.status(), 400);
     assert!(refused.text().expect("text").contains(&format!("value=\"{long}\"")));
     assert_eq!(content(&server), "demo-solnedgang-over-bergen");
-    assert_eq!(collections(&server)[0]["name"], HOSTILE);
+    assert_eq!(collections(&server)[0].head().name, HOSTILE);
     // Without scripts: renamed, emptied, deleted.
     let saved = plain.post(&own, &[("name", "Ny"), ("public", "on")]);
     assert_eq!(location(&saved), format!("{own}?done=saved"));
-    assert_eq!(collections(&server)[0]["public"], true);
+    assert!(collections(&server)[0].head().public);
     let taken = plain.post(&format!("{own}/take"), &[("uri", item.as_str())]);
     assert_eq!(location(&taken), format!("{own}?done=taken"));
     assert_eq!(content(&server), "");
     let other = Plain::log_in(&server, "demo-buyer");
     // Items outside a reader's agreements are counted and not shown.
     let article = uri(&server, "text/demo-aceh-rescue");
-    let id = made["id"].as_str().expect("an id");
     for uri in [&item, &article] {
-        plain.post("/collections/add", &[("uri", uri.as_str()), ("collection", id)]);
+        plain.post("/collections/add", &[("uri", uri.as_str()), ("collection", id.as_str())]);
     }
     let page = other.get(&own).text().expect("text");
     assert!(page.contains("1 item is hidden"), "{page}");
@@ -332,6 +335,6 @@ fn collections_work_without_scripts_escape_hostile_text_and_need_their_token() {
         assert_eq!(status, 404, "{path}");
     }
     assert_eq!(location(&plain.post(&format!("{own}/delete"), &[])), "/collections?done=removed");
-    assert_eq!(collections(&server), Vec::<Value>::new());
+    assert!(collections(&server).is_empty());
     assert_eq!(location(&server.get("/collections")), "/o/login?return_to=%2Fcollections");
 }

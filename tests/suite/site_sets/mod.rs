@@ -3,27 +3,17 @@
 mod collection_pages;
 mod notification_pages;
 
-use reqwest::Method;
 use reqwest::blocking::Response;
 use reqwest::header::{COOKIE, LOCATION, SET_COOKIE};
-use serde_json::Value;
 
-use crate::common::{DEMO_KEY, Server, browser::Browser};
+use crate::common::{DEMO_KEY, Server, api::ApiCaller, browser::Browser};
 
 /// Text that becomes markup, a script or a template expression where it is not escaped.
 const HOSTILE: &str = "\"><script>document.title='gone'</script><b>{{ 7 * 7 }}</b>&amp;";
 
-/// The response of the API to the demo editor.
-fn api(server: &Server, method: Method, path: &str, body: Option<Value>) -> Value {
-    let mut request = server.client.request(method, format!("{}{path}", server.url));
-    request = request.header("authorization", format!("ApiKey {DEMO_KEY}"));
-    if let Some(body) = body {
-        request = request.header("content-type", "application/json").body(body.to_string());
-    }
-    let response = request.send().expect("answer");
-    assert_eq!(response.status(), 200, "{path}");
-    let text = response.text().expect("text");
-    serde_json::from_str(&text).unwrap_or(Value::String(text))
+/// The demo editor as a caller of the APIs.
+fn editor(server: &Server) -> ApiCaller<'_> {
+    ApiCaller::key(server, DEMO_KEY)
 }
 
 fn shown(browser: &Browser) -> String {

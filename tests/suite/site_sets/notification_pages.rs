@@ -5,19 +5,24 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use reqwest::Method;
+use api::notifications::{
+    CreateScheduledEmailNotification, ListNotifications, Notification, NotificationMediaType,
+    NotificationQuery, SCHEDULE_ZONE_DEFAULT,
+};
+use model::MediaType;
+use model::account::NotificationKind;
 use serde_json::{Value, json};
 
-use super::{HOSTILE, Plain, api, location, look, shown};
+use super::{HOSTILE, Plain, editor, location, look, shown};
 use crate::common::{
     DEMO_KEY, Server,
     browser::{Browser, DESKTOP},
     news,
 };
 
-fn notifications(server: &Server) -> Vec<Value> {
-    let all = api(server, Method::GET, "/content/v1/_all/notification", None);
-    all.as_array().expect("a list").clone()
+fn notifications(server: &Server) -> Vec<Notification> {
+    let every = ListNotifications { media_type: NotificationMediaType(None) };
+    editor(server).ask(&every).unwrap()
 }
 
 /// Ingests a photograph that is dated now.
@@ -57,19 +62,19 @@ fn a_search_becomes_a_notification_after_a_dry_run() {
     // A notification matches words as written, so the equivalent search does, too.
     let same = browser.text("document.querySelector('.tried .hint a').getAttribute('href')");
     assert_eq!(same, "/?type=image&q=isbrytare&p=FOTO&tr=w&written=1");
-    let found =
-        api(&server, Method::GET, "/content/v1/image/search?q=isbrytare&p=FOTO&tr=w", None);
+    let found = editor(&server).json("/content/v1/image/search?q=isbrytare&p=FOTO&tr=w");
     assert_eq!(found["total"], 1);
-    assert_eq!(notifications(&server), Vec::<Value>::new(), "a dry run saves nothing");
+    assert!(notifications(&server).is_empty(), "a dry run saves nothing");
     look(&browser, "notification-tried");
 
     browser.follow("button[value=save]");
     assert!(browser.address().ends_with("/notifications"), "{}", browser.address());
-    let [saved] = notifications(&server).try_into().expect("one");
-    let expected = json!({
-        "id": saved["id"], "title": "Isbrytare", "type": "email", "mediaType": "image",
+    let saved = editor(&server).json("/content/v1/_all/notification");
+    let id = &saved[0]["id"];
+    let expected = json!([{
+        "id": id, "title": "Isbrytare", "type": "email", "mediaType": "image",
         "q": "isbrytare", "p": ["FOTO"], "email": "demo-editor@demo-desk.example",
-    });
+    }]);
     assert_eq!(saved, expected);
     let text = shown(&browser);
     assert!(text.contains("with the product FOTO"), "{text}");
@@ -85,16 +90,17 @@ fn a_search_becomes_a_notification_after_a_dry_run() {
     browser.click("input[name=agr]");
     browser.follow("button[value=save]");
     let [changed] = notifications(&server).try_into().expect("one");
-    assert_eq!((&changed["id"], &changed["q"]), (&saved["id"], &json!("isbrytare OR bogserare")));
-    assert_eq!((&changed["p"], &changed["agr"]), (&json!(["FOTO", "-TT"]), &json!([1001])));
-    assert_eq!(changed["title"], "Isbrytare och bogserare");
+    assert_eq!(json!(changed.id), *id);
+    assert_eq!(changed.q.as_deref(), Some("isbrytare OR bogserare"));
+    assert_eq!((changed.p, changed.agr), (vec!["FOTO".to_owned(), "-TT".to_owned()], vec![1001]));
+    assert_eq!(changed.title, "Isbrytare och bogserare");
     let text = shown(&browser);
     assert!(text.contains("without the product TT, covered by Demo subscription"), "{text}");
 
     browser.click(".sure summary");
     browser.follow(".sure button");
     assert!(browser.address().ends_with("/notifications"), "{}", browser.address());
-    assert_eq!(notifications(&server), Vec::<Value>::new());
+    assert!(notifications(&server).is_empty());
     look(&browser, "notifications-none");
 }
 
@@ -129,7 +135,7 @@ fn an_invalid_schedule_or_search_keeps_the_input_and_explains_the_error() {
         let wrong = format!("document.querySelector('#{id}[aria-invalid=true]') !== null");
         assert_eq!(browser.eval(&wrong), true, "{id}");
     }
-    assert_eq!(notifications(&server), Vec::<Value>::new());
+    assert!(notifications(&server).is_empty());
     // The browser itself logs the 400, and nothing else.
     let others = |line: &String| !line.contains("status of 400");
     assert_eq!(browser.console_messages().into_iter().find(others), None);
@@ -145,18 +151,16 @@ fn an_invalid_schedule_or_search_keeps_the_input_and_explains_the_error() {
     browser.eval("document.querySelector('#tr').value = 'd'");
     browser.follow("button[value=save]");
     let [saved] = notifications(&server).try_into().expect("one");
-    assert_eq!(
-        (&saved["type"], &saved["schedule"]),
-        (&json!("scheduled-email"), &json!("30 6 * * 1-5"))
-    );
-    assert_eq!(saved["timezone"], "Europe/Helsinki");
+    assert_eq!(saved.kind, NotificationKind::ScheduledEmail);
+    assert_eq!(saved.schedule.as_deref(), Some("30 6 * * 1-5"));
+    assert_eq!(saved.timezone.as_deref(), Some("Europe/Helsinki"));
     assert!(shown(&browser).contains("30 6 * * 1-5, Europe/Helsinki"));
     browser.follow(".set-head h2 a");
     assert_eq!(value(&browser, "#cron"), "30 6 * * 1-5");
     browser.click("input[value='0 8 * * 1']");
     browser.follow("button[value=save]");
     assert!(shown(&browser).contains("Mondays at 8:00, Europe/Helsinki"));
-    assert_eq!(notifications(&server)[0]["schedule"], "0 8 * * 1");
+    assert_eq!(notifications(&server)[0].schedule.as_deref(), Some("0 8 * * 1"));
 }
 
 /// A program that is stopped on drop.
@@ -193,13 +197,13 @@ fn a_stream_is_read_with_the_code_on_its_page() {
     browser.fill("#title", "For our system");
     browser.follow("button[value=save]");
     let [saved] = notifications(&server).try_into().expect("one");
-    let id = saved["id"].as_str().expect("an id");
+    let id = saved.id.to_string();
     let page = format!("{}/notifications/{id}", server.url);
     assert_eq!(browser.address(), page);
     let code =
         |id: &str| browser.text(&format!("document.querySelector('#stream-{id}').textContent"));
     let address = format!("{}/content/v1/_all/notification/{id}/stream", server.url);
-    assert_eq!((code("id").as_str(), code("url")), (id, address));
+    assert_eq!((code("id"), code("url")), (id, address));
     assert!(shown(&browser).contains("After 5 minutes without a call"));
     look(&browser, "notification-stream");
 
@@ -229,12 +233,12 @@ fn notifications_work_without_scripts_escape_hostile_text_and_need_their_token()
         assert!(page.contains("Your form has not been sent"), "{page}");
         assert!(!page.contains("<script>document"), "{page}");
     }
-    assert_eq!(notifications(&server), Vec::<Value>::new());
+    assert!(notifications(&server).is_empty());
     let made = plain.post("/notifications", &fields);
     assert_eq!(location(&made), "/notifications?done=created");
     let [saved] = notifications(&server).try_into().expect("one");
-    assert_eq!((&saved["title"], &saved["type"]), (&json!(HOSTILE), &json!("mobile")));
-    let own = format!("/notifications/{}", saved["id"].as_str().expect("an id"));
+    assert_eq!((saved.title.as_str(), saved.kind), (HOSTILE, NotificationKind::Mobile));
+    let own = format!("/notifications/{}", saved.id);
     let encoded: String = form_urlencoded::byte_serialize(HOSTILE.as_bytes()).collect();
     let prefilled = ["title", "q", "p", "agr", "tr", "type", "mediaType", "email"]
         .map(|name| format!("{name}={encoded}"))
@@ -273,12 +277,19 @@ fn chosen<'p>(page: &'p str, name: &str) -> Option<&'p str> {
 #[test]
 fn a_new_title_of_a_notification_leaves_its_period_as_it_is() {
     let server = Server::demo();
-    let path = "/content/v1/image/notification/scheduled-email?title=Ice&q=is&tr=d&\
-                email=a@example.org&schedule=0%207%20*%20*%20*";
-    let made = api(&server, Method::POST, path, None);
-    assert_eq!(made["tr"], "d");
+    let notification = CreateScheduledEmailNotification {
+        media_type: NotificationMediaType(Some(MediaType::Image)),
+        title: "Ice".to_owned(),
+        query: NotificationQuery { q: Some("is".to_owned()), ..NotificationQuery::default() },
+        email: "a@example.org".to_owned(),
+        schedule: "0 7 * * *".to_owned(),
+        timezone: SCHEDULE_ZONE_DEFAULT.to_owned(),
+        tr: Some("d".to_owned()),
+    };
+    let made = editor(&server).ask(&notification).unwrap();
+    assert_eq!(made.tr.as_deref(), Some("d"));
     let plain = Plain::log_in(&server, "demo-editor");
-    let own = format!("/notifications/{}", made["id"].as_str().expect("an id"));
+    let own = format!("/notifications/{}", made.id);
     let page = plain.get(&own).text().expect("text");
     let period = chosen(&page, "tr").expect("a period");
     // Everything that a browser sends of the form, with a new title.
@@ -296,7 +307,7 @@ fn a_new_title_of_a_notification_leaves_its_period_as_it_is() {
     ];
     assert_eq!(location(&plain.post(&own, &fields)), "/notifications?done=saved");
     let [saved] = notifications(&server).try_into().expect("one");
-    assert_eq!((&saved["title"], &saved["tr"]), (&json!("Snow"), &json!("d")));
+    assert_eq!((saved.title.as_str(), saved.tr.as_deref()), ("Snow", Some("d")));
     let page = plain.get("/notifications/new").text().expect("text");
     assert_eq!(chosen(&page, "tr"), Some(""), "a new one has no period");
 }
@@ -315,9 +326,9 @@ fn a_session_that_ends_during_input_keeps_the_notification() {
     browser.fill("#username", "demo-editor");
     browser.fill("#password", "demo-editor-password");
     browser.follow("main button[type=submit]");
-    assert_eq!(notifications(&server), Vec::<Value>::new(), "it is asked first");
+    assert!(notifications(&server).is_empty(), "it is asked first");
     assert!(shown(&browser).contains("Hamnen <b>nu</b>"));
     browser.follow("main button[type=submit]");
     let [saved] = notifications(&server).try_into().expect("one");
-    assert_eq!((&saved["title"], &saved["q"]), (&json!("Hamnen <b>nu</b>"), &json!("hamn")));
+    assert_eq!((saved.title.as_str(), saved.q.as_deref()), ("Hamnen <b>nu</b>", Some("hamn")));
 }
