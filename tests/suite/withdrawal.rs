@@ -13,13 +13,18 @@ use std::{
     time::Instant,
 };
 
-use reqwest::Method;
+use api::collections::{AddCollectionItems, CollectionBody, CollectionItems, CreateCollection};
+use api::notifications::{
+    CreateEmailNotification, CreateScheduledEmailNotification, SCHEDULE_ZONE_DEFAULT,
+};
+use model::MediaType;
 use serde_json::{Value, json};
 
 use crate::{
-    common::{DEMO_KEY, Server, WAIT_TIMEOUT, news, pause, ports::ReservedPort},
+    common::{DEMO_KEY, Server, WAIT_TIMEOUT, api::ApiCaller, news, pause, ports::ReservedPort},
     deliveries::{id, run, trigger, until},
     faults::kit::{self, Faults},
+    notifications::{email, make, poll, stream},
     search::BUYER_KEY,
 };
 
@@ -53,23 +58,6 @@ fn server() -> (Server, ReservedPort) {
     let settings = ["mail.host=127.0.0.1", "mail.tls=none", "server.unready_s=0", &mail];
     let patience = ["notifications.retry_first_ms=200", "delivery.retry_first_ms=200"];
     (news::server(&[&settings[..], &patience].concat(), &items), nowhere)
-}
-
-fn call(server: &Server, method: Method, path: &str, body: Option<&Value>) -> (u16, Vec<u8>) {
-    let request = server.client.request(method, format!("{}{path}", server.url));
-    let request = request.header("authorization", format!("ApiKey {DEMO_KEY}"));
-    let request = match body {
-        Some(body) => request.header("content-type", "application/json").body(body.to_string()),
-        None => request,
-    };
-    let response = request.send().unwrap();
-    (response.status().as_u16(), response.bytes().unwrap().to_vec())
-}
-
-fn json(server: &Server, method: Method, path: &str, body: Option<&Value>) -> Value {
-    let (status, body) = call(server, method, path, body);
-    assert_eq!(status, 200, "{path}");
-    serde_json::from_slice(&body).unwrap()
 }
 
 /// A URL whose response can contain the item.
@@ -231,17 +219,12 @@ fn print_times(how: &str, times: &BTreeMap<&'static str, u128>) {
 }
 
 fn make_collection(server: &Server) -> String {
-    let made = json(
-        server,
-        Method::POST,
-        "/collection/v1/collection",
-        Some(&json!({"name": "c", "public": true})),
-    );
-    let id = made["id"].as_str().unwrap().to_owned();
-    let uri = |key: &str| json!({ "uri": format!("{}/media/{key}", server.url) });
-    let items = json!([uri(ITEM), uri("image/other")]);
-    let path = format!("/collection/v1/collection/{id}/items");
-    assert_eq!(call(server, Method::POST, &path, Some(&items)).0, 200);
+    let editor = ApiCaller::key(server, DEMO_KEY);
+    let body = CollectionBody { name: "c".to_owned(), public: true };
+    let id = editor.send(&CreateCollection {}, &body).unwrap().head.id.to_string();
+    let uris = [ITEM, "image/other"].map(|key| format!("{}/media/{key}", server.url));
+    let items = CollectionItems::from_uris(uris.iter().map(String::as_str));
+    editor.send(&AddCollectionItems { id: id.clone() }, &items).unwrap();
     id
 }
 
@@ -287,14 +270,20 @@ fn a_withdrawn_item_disappears_everywhere_soon() {
 #[test]
 fn queued_work_for_an_item_is_withdrawn_with_it() {
     let (server, nowhere) = server();
-    let post = |path: &str| {
-        let made =
-            json(&server, Method::POST, &format!("/content/v1/image/notification{path}"), None);
-        made["id"].as_str().unwrap().to_owned()
+    let stream_id = make(&server, &stream(Some(MediaType::Image), "isbrytare"));
+    let mail = email("t", "desk@example.com");
+    make(&server, &mail);
+    let CreateEmailNotification { media_type, title, query, email } = mail;
+    let scheduled = CreateScheduledEmailNotification {
+        media_type,
+        title,
+        query,
+        email,
+        schedule: "0 4 1 1 *".to_owned(),
+        timezone: SCHEDULE_ZONE_DEFAULT.to_owned(),
+        tr: None,
     };
-    let stream = post("/stream?q=isbrytare");
-    post("/email?title=t&q=isbrytare&email=desk%40example.com");
-    post("/scheduled-email?title=t&q=isbrytare&email=desk%40example.com&schedule=0+4+1+1+*");
+    make(&server, &scheduled);
     let mut newer = photograph();
     newer["versioncreated"] = json!("2026-03-07T09:15:00+01:00");
     newer["version"] = json!("2");
@@ -319,8 +308,7 @@ fn queued_work_for_an_item_is_withdrawn_with_it() {
     run(&server, &["withdraw", ITEM], 0);
     let start = Instant::now();
     // The first read of the queue after the command ended returns nothing.
-    let path = format!("/content/v1/image/notification/{stream}/stream?wait=1");
-    let read = json(&server, Method::GET, &path, None);
+    let read = ApiCaller::key(&server, DEMO_KEY).ask(&poll(&stream_id, 1)).unwrap();
     assert_eq!(read, json!({ "hits": [] }));
     server.until("the mail to be dropped", || (outbox() == 0).then_some(()));
     let mail = start.elapsed().as_millis();
