@@ -13,7 +13,6 @@ use std::{
     time::Instant,
 };
 
-use api::collections::{AddCollectionItems, CollectionBody, CollectionItems, CreateCollection};
 use api::notifications::{
     CreateEmailNotification, CreateScheduledEmailNotification, SCHEDULE_ZONE_DEFAULT,
 };
@@ -219,13 +218,7 @@ fn print_times(how: &str, times: &BTreeMap<&'static str, u128>) {
 }
 
 fn make_collection(server: &Server) -> String {
-    let editor = ApiCaller::key(server, DEMO_KEY);
-    let body = CollectionBody { name: "c".to_owned(), public: true };
-    let id = editor.send(&CreateCollection {}, &body).unwrap().head.id.to_string();
-    let uris = [ITEM, "image/other"].map(|key| format!("{}/media/{key}", server.url));
-    let items = CollectionItems::from_uris(uris.iter().map(String::as_str));
-    editor.send(&AddCollectionItems { id: id.clone() }, &items).unwrap();
-    id
+    ApiCaller::key(server, DEMO_KEY).collect("c", true, &[ITEM, "image/other"])
 }
 
 #[test]

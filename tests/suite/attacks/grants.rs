@@ -1,6 +1,6 @@
 //! OAuth2 grants, scopes, consent and the approval of orders.
 
-use api::collections::{CollectionBody, CreateCollection, LoadCollection};
+use api::collections::LoadCollection;
 use api::deliveries::ListChannels;
 use api::orders::{LoadOrder, OrderApprover};
 use api::organization::{
@@ -511,8 +511,7 @@ fn a_stolen_signing_key_is_replaced_without_a_restart_and_without_ending_tokens(
 fn a_user_reaches_nothing_of_another_organization() {
     let server = Server::demo();
     let editor = ApiCaller::login(&server, "demo-editor");
-    let body = CollectionBody { name: "x".to_owned(), public: false };
-    let id = editor.send(&CreateCollection {}, &body).unwrap().head.id.to_string();
+    let id = editor.collect("x", false, &[]);
     let stream = make(&server, &stream(Some(MediaType::Image), "x"));
     let key = editor.ask(&ListKeys {}).unwrap()[0].id;
     assert_eq!(editor.request(Method::GET, &format!("{ITEM}.jpg"), None).status(), 200);

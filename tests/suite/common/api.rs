@@ -1,5 +1,6 @@
 //! Calls of the JSON APIs by the declarations of `crates/api`: what tests of behaviour send and read has its type.
 
+use api::collections::{AddCollectionItems, CollectionBody, CollectionItems, CreateCollection};
 use api::orders::{ChosenLicense, ListOrders, Order, OrderUpdate, UpdateOrder};
 use api::organization::UserCreate;
 use api::{Answer, Endpoint, NoBody, RequestBody, target};
@@ -69,6 +70,19 @@ impl<'a> ApiCaller<'a> {
         Sent<E>: Serialize,
     {
         self.call(endpoint, Some(&serde_json::to_value(body).expect("JSON")))
+    }
+
+    /// Creates a collection of the items with these keys; returns its id.
+    pub fn collect(&self, name: &str, public: bool, keys: &[&str]) -> String {
+        let body = CollectionBody { name: name.to_owned(), public };
+        let id = self.send(&CreateCollection {}, &body).unwrap().head.id.to_string();
+        if !keys.is_empty() {
+            let uris = keys.iter().map(|key| format!("{}/media/{key}", self.server.url));
+            let uris: Vec<String> = uris.collect();
+            let items = CollectionItems::from_uris(uris.iter().map(String::as_str));
+            self.send(&AddCollectionItems { id: id.clone() }, &items).unwrap();
+        }
+        id
     }
 
     /// The latest orders that the caller can list.

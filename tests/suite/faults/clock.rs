@@ -4,14 +4,18 @@
 use std::io::{Read, Write};
 use std::time::Instant;
 
+use api::collections::LoadCollection;
+use api::deliveries::LoadDelivery;
+use model::account::DeliveryState;
 use reqwest::Method;
 use rusqlite::Connection;
 use serde_json::json;
 
 use super::kit::{
-    BUYER, Faults, call, call_with, create_notification, document, form, login, ok_json, orders,
-    photograph, post, read_stream, scene, text, upload, wait_for_matches,
+    BUYER, Faults, call, create_stream, document, form, login, ok_json, orders, photograph, post,
+    read_stream, scene, text, upload, wait_for_matches,
 };
+use crate::common::api::ApiCaller;
 use crate::common::{DEMO_KEY, Server, WAIT_TIMEOUT, pause, ports::ReservedPort};
 use crate::deliveries::{id, run, trigger};
 use crate::search::ids;
@@ -48,16 +52,9 @@ impl Scene {
         let faults = Faults::new();
         let server = faults.start(scene(&items), &["server.unready_s=0"]);
         let set = ok_json(post(&server, "token", &login()).send().unwrap());
-        let root = "/collection/v1/collection";
-        let name = json!({ "name": "kept" });
-        let made =
-            ok_json(call_with(&server, (Method::POST, root), DEMO_KEY, &name).send().unwrap());
-        let collection = text(&made, "id");
-        let uri = format!("{}/media/image/passing", server.url);
-        let (path, items) = (format!("{root}/{collection}/items"), json!([{ "uri": uri }]));
-        let added = call_with(&server, (Method::POST, &path), DEMO_KEY, &items).send().unwrap();
-        assert_eq!(added.status(), 200);
-        let stream = create_notification(&server, "/_all/notification/stream");
+        let editor = ApiCaller::key(&server, DEMO_KEY);
+        let collection = editor.collect("kept", false, &["image/passing"]);
+        let stream = create_stream(&server, "");
         let (access, refresh) = (text(&set, "access_token"), text(&set, "refresh_token"));
         Self { faults, server, access, refresh, collection, stream }
     }
@@ -67,9 +64,8 @@ impl Scene {
     }
 
     fn collected(&self) -> usize {
-        let path = format!("/collection/v1/collection/{}", self.collection);
-        let found = ok_json(call(&self.server, Method::GET, &path, DEMO_KEY).send().unwrap());
-        found["content"].as_array().unwrap().len()
+        let load = LoadCollection { id: self.collection.clone() };
+        ApiCaller::key(&self.server, DEMO_KEY).ask(&load).unwrap().collection.content.len()
     }
 
     fn user_status(&self) -> u16 {
@@ -206,9 +202,8 @@ fn a_clock_that_is_set_back_duplicates_and_loses_nothing() {
         scene.noticed(number.try_into().unwrap());
     }
     assert_eq!(buy("/media/image/passing.jpg"), 200);
-    let mut numbers: Vec<String> =
-        orders(&scene.server).iter().map(|one| one["id"].to_string()).collect();
-    numbers.sort();
+    let mut numbers: Vec<i64> = orders(&scene.server).iter().map(|order| order.id).collect();
+    numbers.sort_unstable();
     numbers.dedup();
     assert_eq!(numbers.len(), 2);
     assert_eq!(scene.collected(), 1);
@@ -238,19 +233,18 @@ fn pending_deliveries_and_purges_survive_a_clock_jump() {
     let more = ["--format", ".json", "--setting", &hook, "--setting", secret];
     run(&server, &[&channel[..], &more, &["--setting", "allowHttp:=true"]].concat(), 0);
     let delivery = id(trigger(&server, "/media/image/two", "nowhere"));
-    let find = || {
-        let path = format!("/user/v1/delivery/{delivery}");
-        ok_json(call(&server, Method::GET, &path, DEMO_KEY).send().unwrap())
-    };
+    let editor = ApiCaller::key(&server, DEMO_KEY);
+    let load = LoadDelivery { id: delivery.parse().unwrap() };
+    let find = || editor.ask(&load).unwrap();
     run(&server, &["withdraw", "image/one"], 0);
     let tries = || server.metric("wirephoto_purges_total", "retry");
     server.until("a purge to fail", || (tries() > 0.0).then_some(()));
     faults.set(&[&format!("clock {}", 8 * DAY)]);
-    let (purges, attempts) = (tries(), find()["attempts"].as_u64().unwrap());
+    let (purges, attempts) = (tries(), find().attempts);
     server.until("more tries", || {
         let found = find();
-        assert_ne!(found["state"], "failed", "{found}");
-        let tried = found["attempts"].as_u64().unwrap() > attempts && found["state"] == "queued";
+        assert_ne!(found.state, DeliveryState::Failed, "{found:?}");
+        let tried = found.attempts > attempts && found.state == DeliveryState::Queued;
         (tried && tries() > purges).then_some(())
     });
     assert_eq!(server.metric("wirephoto_purges_total", "given_up"), 0.0);

@@ -242,7 +242,7 @@ fn a_damaged_database_page_fails_requests_for_its_rows_and_no_others() {
     // Other items are found, ingested and delivered to streams.
     let found = call(&server, Method::GET, "/content/v1/text/search?q=rad150", DEMO_KEY);
     assert_eq!(ok_json(found.send().unwrap())["hits"].as_array().unwrap().len(), 1);
-    let stream = super::kit::create_notification(&server, "/_all/notification/stream");
+    let stream = super::kit::create_stream(&server, "");
     let at = (Method::PUT, "/ingest/v1/text/new");
     let sent = call_with(&server, at, super::kit::PROVIDER, &document("Ny")).send().unwrap();
     assert_eq!(sent.status(), 201);

@@ -10,9 +10,11 @@ use reqwest::blocking::RequestBuilder;
 use serde_json::{Value, json};
 
 use super::kit::{
-    BUYER, Faults, call, call_with, colour, create_notification, document, downloads_used, form,
-    login, ok_json, orders, photograph, post, read_stream, scene, text, upload, wait_for_matches,
+    BUYER, Faults, call, call_with, colour, create_mail, create_stream, document, downloads_used,
+    form, login, ok_json, orders, photograph, post, read_stream, scene, text, upload,
+    wait_for_matches,
 };
+use crate::common::api::ApiCaller;
 use crate::common::pictures::Picture;
 use crate::common::{DEMO_KEY, Server};
 use crate::search::ids;
@@ -29,10 +31,8 @@ struct Before {
 fn before(faults: &Faults, settings: &[&str]) -> (Server, Before) {
     let dir = scene(&[("image/old", document("Gammal")), ("image/two", document("Zwei"))]);
     let server = faults.start(dir, &[&["server.unready_s=0"], settings].concat());
-    let made = json!({ "name": "before" });
-    let root = "/collection/v1/collection";
-    let made = call_with(&server, (Method::POST, root), DEMO_KEY, &made).send().unwrap();
-    let stream = create_notification(&server, "/_all/notification/stream");
+    let collection = ApiCaller::key(&server, DEMO_KEY).collect("before", false, &[]);
+    let stream = create_stream(&server, "");
     assert_eq!(
         upload(&server, "image/first", "Första", &photograph(1)).send().unwrap().status(),
         201
@@ -42,12 +42,7 @@ fn before(faults: &Faults, settings: &[&str]) -> (Server, Before) {
     assert_eq!(bought.status(), 200);
     wait_for_matches(&server, 1);
     let refresh = text(&set, "refresh_token");
-    let before = Before {
-        collection: text(&ok_json(made), "id"),
-        stream,
-        refresh,
-        access: text(&set, "access_token"),
-    };
+    let before = Before { collection, stream, refresh, access: text(&set, "access_token") };
     (server, before)
 }
 
@@ -172,8 +167,8 @@ fn check(fault: &str) {
     let jpeg = hires.bytes().unwrap();
     let seen = Picture::decode(&jpeg).at(16, 16);
     assert!(seen.iter().zip(colour(7)).all(|(a, b)| a.abs_diff(b) < 8), "{seen:?}");
-    let uris: Vec<String> = orders(&server).iter().map(|one| text(&one["item"], "uri")).collect();
-    assert_eq!(uris.len(), 2, "{fault}: {uris:?}");
+    let orders = orders(&server);
+    assert_eq!(orders.len(), 2, "{fault}: {orders:?}");
     server.until("the downloads to be counted", || (downloads_used(&server) == 2).then_some(()));
     let (status, log) = server.stop();
     assert!(status.success() && !log.contains("panicked"), "{log}");
@@ -371,7 +366,7 @@ fn mails(server: &Server) -> Vec<PathBuf> {
 fn a_mail_without_space_in_the_outbox_is_written_later_once() {
     let faults = Faults::new();
     let (server, _) = before(&faults, &["notifications.retry_first_ms=50"]);
-    create_notification(&server, "/_all/notification/email?title=t&email=a@example.org");
+    create_mail(&server);
     faults.set(&["enospc /outbox"]);
     for (key, number) in [("image/a", 2), ("image/b", 3)] {
         assert_eq!(

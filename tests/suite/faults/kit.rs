@@ -8,6 +8,10 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use api::notifications::{CreateEmailNotification, NotificationMediaType, NotificationQuery};
+use api::orders::{ListOrders, ORDERS_LISTED_MAX, Order};
+use api::user::LoadCaller;
+use api::{Answer, Endpoint, NoBody, target};
 use reqwest::Method;
 use reqwest::StatusCode;
 use reqwest::blocking::{Client, RequestBuilder, Response};
@@ -18,6 +22,7 @@ use crate::cdn::Front;
 use crate::common::pictures::Picture;
 use crate::common::server::{output, wirephoto};
 use crate::common::{DEMO_KEY, Server, WAIT_TIMEOUT, checkout, news, pause};
+use crate::notifications::{email, stream};
 
 /// Size of the control file in bytes, as in `shim.c`.
 const CONTROL_BYTES: usize = 4096;
@@ -267,10 +272,27 @@ pub fn text(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_else(|| panic!("{name} in {value}")).to_owned()
 }
 
-/// Creates a notification; returns its id.
-pub fn create_notification(site: &impl Site, path: &str) -> String {
-    let path = format!("/content/v1{path}");
-    text(&ok_json(call(site, Method::POST, &path, DEMO_KEY).send().unwrap()), "id")
+/// Calls an endpoint of the APIs, which must answer.
+#[track_caller]
+fn ask<E>(site: &impl Site, endpoint: &E, key: &str) -> <E::Answer as Answer>::Content
+where
+    E: Endpoint<Body = NoBody>,
+{
+    let answer = call(site, E::METHOD, &target(endpoint), key).send().unwrap();
+    serde_json::from_value(ok_json(answer)).unwrap()
+}
+
+/// Creates a stream of the items of every media type that match `q`; returns its id.
+pub fn create_stream(site: &impl Site, q: &str) -> String {
+    ask(site, &stream(None, q), DEMO_KEY).id.to_string()
+}
+
+/// Creates a notification that mails every item.
+pub fn create_mail(site: &impl Site) {
+    let media_type = NotificationMediaType(None);
+    let query = NotificationQuery::default();
+    let mail = CreateEmailNotification { media_type, query, ..email("t", "a@example.org") };
+    ask(site, &mail, DEMO_KEY);
 }
 
 /// Polls a stream for at most a second; the response has the ids of items.
@@ -289,14 +311,12 @@ pub fn wait_for_matches(server: &Server, count: u32) {
 
 /// The number of downloads that the buyer has used.
 pub fn downloads_used(site: &impl Site) -> u64 {
-    let user = ok_json(call(site, Method::GET, "/user/v1/user", BUYER).send().unwrap());
-    let agreements = user["agreements"].as_array().unwrap();
-    let prepaid = agreements.iter().find(|one| one["id"] == 1002).unwrap();
-    DOWNLOADS - prepaid["prepaids"]["remaining"].as_u64().unwrap()
+    let agreements = ask(site, &LoadCaller {}, BUYER).agreements;
+    let prepaid = agreements.iter().find(|agreement| agreement.id == 1002).unwrap();
+    DOWNLOADS - u64::from(prepaid.prepaids.unwrap().remaining)
 }
 
 /// The orders of the buyer's organization.
-pub fn orders(site: &impl Site) -> Vec<Value> {
-    let all = ok_json(call(site, Method::GET, "/user/v1/order?size=10000", BUYER).send().unwrap());
-    all["orders"].as_array().unwrap().clone()
+pub fn orders(site: &impl Site) -> Vec<Order> {
+    ask(site, &ListOrders { size: ORDERS_LISTED_MAX, ..ListOrders::default() }, BUYER).orders
 }

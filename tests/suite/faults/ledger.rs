@@ -11,8 +11,8 @@ use reqwest::blocking::{RequestBuilder, Response};
 use serde_json::{Value, json};
 
 use super::kit::{
-    BUYER, Site, call, call_with, colour, create_notification, downloads_used, form, login,
-    ok_json, orders, photograph, post, text, until, upload,
+    BUYER, Site, call, call_with, colour, create_stream, downloads_used, form, login, ok_json,
+    orders, photograph, post, text, until, upload,
 };
 use crate::common::DEMO_KEY;
 use crate::common::pictures::Picture;
@@ -171,8 +171,7 @@ impl Purchases {
         let rows = until("the downloads to be counted", || {
             let mut rows = BTreeMap::<usize, u32>::new();
             for order in orders(site) {
-                let uri = text(&order["item"], "uri");
-                let number = uri.rsplit("/i").next().unwrap().parse().unwrap();
+                let number = order.item.uri.rsplit("/i").next().unwrap().parse().unwrap();
                 *rows.entry(number).or_default() += 1;
             }
             (downloads_used(site) == u64::try_from(rows.len()).unwrap()).then_some(rows)
@@ -428,7 +427,7 @@ impl Ledger {
             collected,
             profile: Profile::default(),
             seen: ReceivedItems::default(),
-            stream: create_notification(site, "/_all/notification/stream?q=isbrytare"),
+            stream: create_stream(site, "isbrytare"),
             random: Random(seed),
         }
     }

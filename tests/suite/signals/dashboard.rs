@@ -100,8 +100,8 @@ fn exercise(server: &Server) {
         body(server, &crop);
         body(server, &crop);
     }
-    kit::create_notification(server, "/_all/notification/email?title=t&email=a@example.org");
-    let stream = kit::create_notification(server, "/_all/notification/stream");
+    kit::create_mail(server);
+    let stream = kit::create_stream(server, "");
     let sent = kit::upload(server, "image/new", "Ny", &kit::photograph(1)).send().unwrap();
     assert!(sent.status().is_success());
     kit::ok_json(kit::read_stream(server, &stream));

@@ -2,10 +2,7 @@
 
 use std::path::Path;
 
-use api::collections::{
-    AddCollectionItems, CollectionBody, CollectionChange, CollectionItems, CreateCollection,
-    ListCollections, ListedCollection, UpdateCollection,
-};
+use api::collections::{CollectionChange, ListCollections, ListedCollection, UpdateCollection};
 use serde_json::json;
 
 use super::{HOSTILE, Plain, editor, location, look, shown};
@@ -42,13 +39,7 @@ fn content(server: &Server) -> String {
 
 /// Creates a collection with the three photographs; returns its id.
 fn collect(server: &Server, name: &str) -> String {
-    let editor = editor(server);
-    let body = CollectionBody { name: name.to_owned(), public: false };
-    let id = editor.send(&CreateCollection {}, &body).unwrap().head.id.to_string();
-    let uris = KEYS.map(|key| uri(server, key));
-    let items = CollectionItems::from_uris(uris.iter().map(String::as_str));
-    editor.send(&AddCollectionItems { id: id.clone() }, &items).unwrap();
-    id
+    editor(server).collect(name, false, &KEYS)
 }
 
 #[test]
