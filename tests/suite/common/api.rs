@@ -174,8 +174,9 @@ impl Refusal {
 }
 
 fn fault(entry: &Value) -> String {
-    let [code, location, path, _] = ["errorCode", "location", "path", "message"]
+    let [code, location, path, message] = ["errorCode", "location", "path", "message"]
         .map(|name| entry[name].as_str().expect("a text"));
+    assert!(!message.is_empty(), "{entry}");
     let rule = code.trim_end_matches(".openapi.requestValidation");
     format!("{rule} {location} {path}")
 }
