@@ -3,9 +3,13 @@
 
 use std::{fs, thread};
 
+use api::ingest::{ItemEdit, ItemPath, ListItemChanges};
+use api::uploads::ListTemplates;
+use model::MediaType;
 use reqwest::{Method, blocking::Response};
 use serde_json::{Value, json};
 
+use crate::common::api::{ApiCaller, Refusal};
 use crate::common::{DEMO_KEY, Server, news};
 use crate::items::{provider, put};
 
@@ -57,17 +61,19 @@ fn tag(response: &Response) -> String {
     response.headers()["etag"].to_str().expect("ASCII").to_owned()
 }
 
-/// The status of a refusal, with path and rule of each error.
-fn refusal(response: Response) -> (u16, Vec<String>) {
-    let status = response.status().as_u16();
-    let body: Value = response.json().expect("JSON");
-    let errors = body["errors"].as_array().expect("a list").iter();
-    let name = |error: &Value| {
-        let rule = error["errorCode"].as_str().expect("a code");
-        let rule = rule.split('.').next().unwrap_or_default();
-        format!("{} {rule}", error["path"].as_str().expect("a path"))
-    };
-    (status, errors.map(name).collect())
+fn caller<'a>(server: &'a Server, auth: &str) -> ApiCaller<'a> {
+    ApiCaller { server, authorization: auth.to_owned() }
+}
+
+/// The changes of the photograph, newest first.
+fn edits(server: &Server, auth: &str) -> Vec<ItemEdit> {
+    let item = ItemPath { media_type: MediaType::Image, id: "ice".to_owned() };
+    caller(server, auth).ask(&ListItemChanges { item }).unwrap()
+}
+
+/// The summary of a refusal.
+fn refusal(response: Response) -> String {
+    Refusal::read(response).summary()
 }
 
 pub fn served(server: &Server, key: &str) -> Value {
@@ -132,13 +138,11 @@ fn a_change_of_an_outdated_version_is_refused() {
     let mine = json!({ "headline": "Mine" });
     // Without a version the change could undo another one.
     let blind = send(&server, &auth, (Method::PATCH, ITEM), (Some(&mine), None));
-    assert_eq!(refusal(blind), (400, vec!["If-Match required".to_owned()]));
+    assert_eq!(refusal(blind), "400 required headers If-Match");
     let theirs = json!({ "headline": "Theirs" });
     assert_eq!(patch(&server, &auth, ITEM, &theirs, &seen).status(), 200);
     let refused = patch(&server, &auth, ITEM, &mine, &seen);
-    assert_eq!(refused.status(), 412);
-    let body: Value = refused.json().unwrap();
-    assert_eq!(body["errors"][0]["errorCode"], "version_conflict");
+    assert_eq!(refusal(refused), "412 version_conflict headers");
     assert_eq!(served(&server, "image/ice")["headline"], "Theirs");
     assert_eq!(patch(&server, &auth, ITEM, &mine, &format!("W/{seen}")).status(), 412);
     assert_eq!(patch(&server, &auth, ITEM, &mine, "*").status(), 200);
@@ -164,17 +168,16 @@ fn a_change_of_an_outdated_version_is_refused() {
 fn house_rules_and_the_schema_refuse_a_change_with_every_problem() {
     let (server, auth) = scene(&["ingest.required_fields=headline,byline"]);
     let change = |body: &Value| refusal(patch(&server, &auth, ITEM, body, "*"));
-    let problems = |list: &[&str]| -> (u16, Vec<String>) {
-        (400, list.iter().map(|one| (*one).to_owned()).collect())
-    };
-    assert_eq!(change(&json!({ "urgency": 4 })), problems(&["byline required"]));
+    assert_eq!(change(&json!({ "urgency": 4 })), "400 required body byline");
     let both = json!({ "headline": null, "byline": " " });
-    assert_eq!(change(&both), problems(&["headline required", "byline required"]));
-    assert_eq!(change(&json!({ "version": "9" })), problems(&["version additionalProperties"]));
-    assert_eq!(change(&json!({ "pubstatus": "canceled" })), problems(&["pubstatus enum"]));
-    assert_eq!(change(&json!([])), problems(&[" type"]));
-    let (status, errors) = change(&json!({ "byline": "Ada", "urgency": "soon", "mood": 1 }));
-    assert_eq!((status, errors.len()), (400, 2), "{errors:?}");
+    assert_eq!(change(&both), "400 required body headline, required body byline");
+    let version = json!({ "version": "9" });
+    assert_eq!(change(&version), "400 additionalProperties body version");
+    assert_eq!(change(&json!({ "pubstatus": "canceled" })), "400 enum body pubstatus");
+    assert_eq!(change(&json!([])), "400 type body");
+    let wrong = json!({ "byline": "Ada", "urgency": "soon", "mood": 1 });
+    let refused = Refusal::read(patch(&server, &auth, ITEM, &wrong, "*"));
+    assert_eq!((refused.status, refused.faults.len()), (400, 2), "{refused:?}");
     let fine = patch(&server, &auth, ITEM, &json!({ "byline": "Ada" }), "*");
     assert_eq!(fine.status(), 200);
     // Refusals are written a moment later.
@@ -216,9 +219,10 @@ fn a_withdrawn_item_stays_editable_and_is_published_again() {
     assert_eq!(patch(&server, &auth, ITEM, &again, &seen).status(), 200);
     server.bytes("/media/image/ice_NormalPreview.jpg");
     assert_eq!(served(&server, "image/ice")["headline"], "Ice again");
-    let changes: Value = get(&server, &auth, &format!("{ITEM}/changes")).json().unwrap();
+    let edits = edits(&server, &auth);
     let withdrawn = json!([{ "property": "pubstatus", "old": "usable", "new": "canceled" }]);
-    assert_eq!((&changes[1]["changes"], &changes[1]["user"]), (&withdrawn, &json!("demo-admin")));
+    assert_eq!(json!(edits[1].changes), withdrawn);
+    assert_eq!(edits[1].user.as_deref(), Some("demo-admin"));
 }
 
 #[test]
@@ -246,10 +250,11 @@ fn a_document_that_withdraws_an_item_is_in_its_history() {
         let body = ("application/json", document.into_bytes());
         assert_eq!(put(&server, "image/ice", &auth, body).status(), 200);
     }
-    let changes: Value = get(&server, &auth, &format!("{ITEM}/changes")).json().unwrap();
-    assert_eq!(changes.as_array().unwrap().len(), 2, "{changes}");
+    let edits = edits(&server, &auth);
+    assert_eq!(edits.len(), 2, "{edits:?}");
     let withdrawn = json!([{ "property": "pubstatus", "old": "commissioned", "new": "canceled" }]);
-    assert_eq!((&changes[0]["changes"], &changes[0]["user"]), (&withdrawn, &json!("demo-admin")));
+    assert_eq!(json!(edits[0].changes), withdrawn);
+    assert_eq!(edits[0].user.as_deref(), Some("demo-admin"));
 }
 
 #[test]
@@ -282,18 +287,12 @@ fn templates_belong_to_an_organization_or_to_the_archive() {
     let imported = server.command(&["import", &accounts.to_string_lossy()]);
     assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
     let other = "ApiKey provider-key-0000-0000";
-    let listed = server.until("the key to count", || {
-        let listed = get(&server, other, "/ingest/v1/templates");
-        (listed.status() == 200).then(|| listed.json::<Value>().unwrap())
-    });
-    let names = |listed: &Value| -> Vec<String> {
-        let listed = listed.as_array().unwrap().iter();
-        listed.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
-    };
-    assert_eq!(names(&listed), ["All"]);
+    let templates = |auth: &str| caller(&server, auth).ask(&ListTemplates {});
+    let listed = server.until("the key to count", || templates(other).ok());
+    let names: Vec<&str> = listed.iter().map(|template| template.name.as_str()).collect();
+    assert_eq!(names, ["All"]);
     assert_eq!(get(&server, other, &location).status(), 404);
-    let mine: Value = get(&server, &auth, "/ingest/v1/templates").json().unwrap();
-    assert_eq!(names(&mine).len(), 2);
+    assert_eq!(templates(&auth).unwrap().len(), 2);
     // Applied to an item, before the patch.
     let path = format!("{ITEM}?template={}", own["id"]);
     assert_eq!(patch(&server, other, &path, &json!({}), "*").status(), 404);
