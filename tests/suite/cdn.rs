@@ -19,8 +19,8 @@ use tempfile::TempDir;
 
 use crate::{
     common::{
-        DEMO_KEY, Server, WAIT_TIMEOUT, checkout, news, pause, pictures::Picture,
-        ports::free_port, tokens,
+        DEMO_KEY, Server, WAIT_TIMEOUT, api::ApiCaller, checkout, news, pause, pictures::Picture,
+        ports::free_port,
     },
     deliveries::{ask, run},
     documented::pages::block,
@@ -323,12 +323,8 @@ fn check_interim(front: &Front) {
 
 /// HEAD, conditional and unsatisfiable requests for a Hires buy nothing; a range is bought and sent as a range.
 fn check_purchases(server: &Server, front: &Front) {
-    let token = tokens::password(server, "demo-editor", "demo-editor-password", "roles");
-    let bearer = format!("Bearer {token}");
-    let orders = || {
-        let found = server.get_with("/user/v1/order", &[("authorization", &bearer)]);
-        found.json::<Value>().unwrap()["orders"].as_array().unwrap().len()
-    };
+    let editor = ApiCaller::with_scopes(server, "demo-editor", "roles");
+    let orders = || editor.orders().len();
     let (before, key) = (orders(), format!("ApiKey {DEMO_KEY}"));
     let by_query = format!("/media/image/b.jpg?ak={DEMO_KEY}");
     let ways =

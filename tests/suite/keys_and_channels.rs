@@ -68,7 +68,7 @@ pub fn remove(caller: &ApiCaller<'_>, name: &str) -> Result<(), Refusal> {
 }
 
 /// Tests a channel; repeats the test if a busy machine exceeded its timeout.
-fn test_channel(caller: &ApiCaller<'_>, name: &str) -> ChannelTest {
+pub fn test_channel(caller: &ApiCaller<'_>, name: &str) -> ChannelTest {
     let test = TestChannel { name: name.to_owned() };
     let tested = caller.ask(&test).unwrap();
     let late = ["within", "timed out", "too long"];

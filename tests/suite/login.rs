@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::common::{
     Server, WAIT_TIMEOUT,
+    api::ApiCaller,
     browser::{Browser, DESKTOP, PHONE},
     pictures::Picture,
 };
@@ -179,10 +180,9 @@ fn the_item_page_offers_login_and_downloads_the_hires() {
         ],
     );
     let token: Value = token.json().expect("JSON");
-    let bearer = format!("Bearer {}", token["access_token"].as_str().expect("a token"));
-    let orders: Value =
-        server.get_with("/user/v1/order", &[("authorization", &bearer)]).json().expect("JSON");
-    assert_eq!(orders["orders"].as_array().expect("orders").len(), 1, "{orders:#}");
+    let token = token["access_token"].as_str().expect("a token");
+    let orders = ApiCaller::bearer(&server, token).orders();
+    assert_eq!(orders.len(), 1, "{orders:#?}");
 }
 
 /// Cookie and form token of a new login page.

@@ -7,13 +7,17 @@ use std::{
     process::{Command, Output},
 };
 
+use api::deliveries::ChannelUpdate;
+use model::account::ChannelMethod;
 use reqwest::blocking::Client;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::common::api::ApiCaller;
 use crate::common::server::{isolate_environment, output, wirephoto};
-use crate::common::{DEMO_KEY, Server, checkout, pictures::Picture, postgres, tokens};
+use crate::common::{DEMO_KEY, Server, checkout, pictures::Picture, postgres};
+use crate::keys_and_channels::{channel, put};
 
 /// A password of a channel.
 const SECRET: &str = "channel-password-nobody-reads";
@@ -66,15 +70,10 @@ fn run(dir: &Path, arguments: &[&str]) -> (String, i32) {
 
 /// Creates a channel with a password through the API.
 fn put_channel(server: &Server, name: &str, password: &str) {
-    let channel = json!({ "method": "ftp", "formats": [".json"], "active": false,
-        "settings": { "host": "ftp.agency.example", "username": "desk", "password": password } });
-    let token =
-        tokens::password(server, "demo-editor", "demo-editor-password", tokens::API_KEY_SCOPES);
-    let request = server.client.put(format!("{}/user/v1/channel/{name}", server.url));
-    let request = request.header("authorization", format!("Bearer {token}"));
-    let answer = request.header("content-type", "application/json").body(channel.to_string());
-    let answer = answer.send().unwrap();
-    assert_eq!(answer.status(), 200, "{}", answer.text().unwrap());
+    let settings =
+        json!({ "host": "ftp.agency.example", "username": "desk", "password": password });
+    let stated = ChannelUpdate { active: Some(false), ..channel(ChannelMethod::Ftp, settings) };
+    put(&ApiCaller::login(server, "demo-editor"), name, &stated);
 }
 
 /// The channels of the demo editor.

@@ -10,7 +10,7 @@ mod negotiation;
 use reqwest::blocking::Response;
 use serde_json::Value;
 
-use crate::common::{DEMO_KEY, Server, oracle, pictures::Picture, tokens};
+use crate::common::{DEMO_KEY, Server, api::ApiCaller, oracle, pictures::Picture};
 use crate::media::refusal;
 
 /// The key of `demo-buyer`, whose agreements cover no picture of these tests.
@@ -244,12 +244,8 @@ fn a_malformed_size_is_a_400_that_names_the_part() {
 fn sizes_of_the_hires_are_bought_once_at_any_size_and_in_any_format() {
     let settings = [PRESETS, "media.warm=false"];
     let server = Server::with_pictures(&settings, &large());
-    let orders = || {
-        let token = tokens::password(&server, "demo-editor", "demo-editor-password", "roles");
-        let bearer = format!("Bearer {token}");
-        let found = server.get_with("/user/v1/order", &[("authorization", &bearer)]);
-        found.json::<Value>().expect("JSON")["orders"].as_array().expect("a list").len()
-    };
+    let editor = ApiCaller::with_scopes(&server, "demo-editor", "roles");
+    let orders = || editor.orders().len();
     let sizes = [
         ("-fit_w1200.jpg", (1200, 800)),
         ("-fit_w9000.webp", (1500, 1000)),

@@ -2,44 +2,37 @@
 
 use std::{io::ErrorKind, net::TcpListener};
 
-use reqwest::Method;
-use serde_json::{Value, json};
+use api::deliveries::ChannelMaker;
+use model::account::ChannelMethod;
+use serde_json::json;
 
 use crate::{
-    common::{DEMO_KEY, Server},
+    common::{DEMO_KEY, Server, api::ApiCaller},
     deliveries::{ITEM, WebhookRequest, add, hook, id, run, trigger, until},
+    keys_and_channels::{channel, find_channel, put, test_channel},
 };
-
-fn send(server: &Server, method: Method, path: &str, body: Option<&Value>) -> Value {
-    let request = server.client.request(method, format!("{}/user/v1/channel{path}", server.url));
-    let request = request.header("authorization", format!("ApiKey {DEMO_KEY}"));
-    let request = request.header("content-type", "application/json");
-    let response = request.body(body.map(Value::to_string).unwrap_or_default()).send().unwrap();
-    assert_eq!(response.status(), 200, "{path}");
-    response.json().unwrap()
-}
 
 #[test]
 fn a_channel_test_does_not_reveal_which_internal_names_exist() {
     let server = Server::demo();
-    let said = |method: &str, host: &str| {
-        let settings = match method {
-            "webhook" => json!({
-                "url": format!("http://{host}:9/"), "secret": "s".repeat(24), "allowHttp": true,
-            }),
-            _ => json!({ "host": host, "port": 9, "username": "u", "password": "p4ssword" }),
+    let editor = ApiCaller::key(&server, DEMO_KEY);
+    let said = |method: ChannelMethod, host: &str| {
+        let settings = if method == ChannelMethod::Webhook {
+            let url = format!("http://{host}:9/");
+            json!({ "url": url, "secret": "s".repeat(24), "allowHttp": true })
+        } else {
+            json!({ "host": host, "port": 9, "username": "u", "password": "p4ssword" })
         };
-        let stated = json!({ "method": method, "formats": [".json"], "settings": settings });
-        send(&server, Method::PUT, "/probe", Some(&stated));
-        let tested = send(&server, Method::POST, "/probe/test", None);
-        assert_eq!(tested["ok"], false, "{tested}");
-        tested["message"].as_str().unwrap().replace(host, "HOST")
+        put(&editor, "probe", &channel(method, settings));
+        let tested = test_channel(&editor, "probe");
+        assert!(!tested.ok, "{tested:?}");
+        tested.message.replace(host, "HOST")
     };
-    for method in ["ftp", "webhook"] {
+    for method in [ChannelMethod::Ftp, ChannelMethod::Webhook] {
         // One resolves to a private address, the other does not resolve.
         let (inside, nowhere) = (said(method, "localhost"), said(method, "none.invalid"));
-        assert_eq!(inside, nowhere, "{method}");
-        assert!(inside.contains("no public address"), "{method}: {inside}");
+        assert_eq!(inside, nowhere, "{method:?}");
+        assert!(inside.contains("no public address"), "{method:?}: {inside}");
     }
 }
 
@@ -71,16 +64,14 @@ fn formats_chosen_by_a_user_are_not_sent_into_the_operators_network() {
     let settings = ["--setting", &url, "--setting", &secret, "--setting", "allowHttp:=true"];
     let add = ["channel", "add", "demo-editor", "paper"];
     run(&server, &[&add[..], &method, &format, &settings].concat(), 0);
-    let list = send(&server, Method::GET, "", None);
-    let paper = list.as_array().unwrap().iter().find(|one| one["name"] == "paper").unwrap();
-    assert_eq!(paper["madeBy"], "operator");
-    let stated = json!({
-        "method": "webhook", "formats": ["_NormalHires.jpg"], "settings": paper["settings"],
-    });
-    let changed = send(&server, Method::PUT, "/paper", Some(&stated));
-    assert_eq!(changed["madeBy"], "user");
-    let tested = send(&server, Method::POST, "/paper/test", None);
-    assert!(tested["message"].as_str().unwrap().contains("private network"), "{tested}");
+    let editor = ApiCaller::key(&server, DEMO_KEY);
+    let paper = find_channel(&editor, "paper").unwrap();
+    assert_eq!(paper.made_by, ChannelMaker::Operator);
+    let mut stated = channel(ChannelMethod::Webhook, json!(paper.settings));
+    stated.formats = vec!["_NormalHires.jpg".to_owned()];
+    assert_eq!(put(&editor, "paper", &stated).made_by, ChannelMaker::User);
+    let tested = test_channel(&editor, "paper");
+    assert!(tested.message.contains("private network"), "{tested:?}");
     listener.set_nonblocking(true).unwrap();
     assert!(listener.accept().is_err(), "nobody connected");
 }

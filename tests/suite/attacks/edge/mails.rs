@@ -7,13 +7,16 @@ use std::{
     process::Command,
 };
 
-use reqwest::Method;
+use api::deliveries::LoadDelivery;
+use model::account::ChannelMethod;
 use serde_json::{Value, json};
 
 use super::DEMO_KEY;
 use crate::{
-    common::{Server, news, server::output},
+    common::{Server, api::ApiCaller, news, server::output},
     deliveries::{ITEM, id, trigger, until},
+    keys_and_channels::{self, channel},
+    notifications::{email, make},
     receivers::python,
 };
 
@@ -25,13 +28,9 @@ fn server(settings: &[&str]) -> Server {
     news::server(&settings, &[("image/old", old)])
 }
 
-/// Makes a notification that mails items about icebreakers to `email`.
-fn subscribe(server: &Server, email: &str) {
-    let path = "/content/v1/image/notification/email?title=Isvakt&q=isbrytare&email=";
-    let email = email.replace('@', "%40").replace('+', "%2B");
-    let request = server.client.request(Method::POST, format!("{}{path}{email}", server.url));
-    let request = request.header("authorization", format!("ApiKey {DEMO_KEY}"));
-    assert_eq!(request.send().unwrap().status(), 200, "{email}");
+/// Makes a notification that mails items about icebreakers to `address`.
+fn subscribe(server: &Server, address: &str) {
+    make(server, &email("Isvakt", address));
 }
 
 fn ingest_photo(server: &Server, id: &str) {
@@ -183,18 +182,16 @@ fn with_required_consent_only_confirmed_recipients_are_mailed() {
 
 #[test]
 fn an_email_channel_does_not_mail_strangers_unannounced() {
-    within_an_hour(channel);
+    within_an_hour(mail_a_stranger);
 }
 
-fn channel() {
+fn mail_a_stranger() {
     let settings = ["delivery.retry_first_ms=50", "mail.recipient_per_hour=1"];
     let server = Server::demo_with(&settings);
+    let editor = ApiCaller::key(&server, DEMO_KEY);
     let put = |name: &str, to: &Value| {
-        let stated = json!({ "method": "email", "formats": [".json"], "settings": { "to": to } });
-        let url = format!("{}/user/v1/channel/{name}", server.url);
-        let request = server.client.put(url).header("content-type", "application/json");
-        let request = request.header("authorization", format!("ApiKey {DEMO_KEY}"));
-        assert_eq!(request.body(stated.to_string()).send().unwrap().status(), 200, "{name}");
+        let stated = channel(ChannelMethod::Email, json!({ "to": to }));
+        keys_and_channels::put(&editor, name, &stated);
     };
     put("both", &json!([VICTIM, "demo-editor@demo-desk.example"]));
     let delivered = id(trigger(&server, ITEM, "both"));
@@ -208,13 +205,9 @@ fn channel() {
     // The mailbox has used up its mails of this hour: the next one waits, and the channel's test says so.
     put("one", &json!(VICTIM));
     let waits = id(trigger(&server, ITEM, "one"));
-    let found = server.until("the delivery to wait", || {
-        let url = format!("/user/v1/delivery/{waits}");
-        let key = format!("ApiKey {DEMO_KEY}");
-        let found: Value = server.get_with(&url, &[("authorization", &key)]).json().unwrap();
-        found["error"].is_string().then_some(found)
-    });
-    assert_eq!(found["error"], "the hourly limit of mails is reached");
+    let load = LoadDelivery { id: waits.parse().unwrap() };
+    let error = server.until("the delivery to wait", || editor.ask(&load).unwrap().error);
+    assert_eq!(error, "the hourly limit of mails is reached");
     let path = link(&server, first);
     assert_eq!(server.post_form(&path, &[("answer", "stop")]).status(), 200);
     let failed = until(&server, &waits, "failed");
