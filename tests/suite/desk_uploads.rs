@@ -102,7 +102,7 @@ impl Uploader {
         self.send(server, (Method::GET, path), &[], Vec::new())
     }
 
-    /// What the upload would become.
+    /// The item that an upload would become.
     fn describe(&self, server: &Server, path: &str) -> UploadDescription {
         let id = path.rsplit('/').next().expect("an id").to_owned();
         self.api(server).ask(&DescribeUpload { id }).unwrap()
