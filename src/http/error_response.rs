@@ -13,8 +13,7 @@ use crate::http::protocol::respond::status;
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::RETRY_AFTER_S;
 use crate::runtime::telemetry;
-use crate::storage::database::DbError;
-use crate::storage::database::outage;
+use crate::storage::database::{DbError, outage};
 
 /// Builds the response to a failed request, and logs the failure.
 pub(crate) fn build(error: &Error) -> Response {

@@ -38,8 +38,7 @@ use tower::util::MapRequest;
 
 use crate::http::api::binding::BoundEndpoints;
 use crate::runtime::config::NodeRole;
-use crate::runtime::error::Error;
-use crate::runtime::error::ErrorKind;
+use crate::runtime::error::{Error, ErrorKind};
 
 pub use media::crawlers::CrawlerHeaders;
 pub use media::surrogate::SurrogateHeaders;

@@ -2,8 +2,7 @@
 
 use axum::body::Body;
 
-use crate::media::BodyPart;
-use crate::media::Media;
+use crate::media::{BodyPart, Media};
 
 /// Builds a body from `parts`, in order.
 pub(crate) fn parts_body(media: &Media, parts: Vec<BodyPart>) -> Body {

@@ -7,13 +7,9 @@ use crate::http::cache_policy::{CachePolicy, forbids_shared_caches};
 use crate::http::media::image_negotiation::accepted_formats;
 use crate::http::media::request::MediaRequest;
 use crate::media;
-use crate::media::Media;
-use crate::media::MediaAnswer;
-use crate::media::RenderPayer;
-use crate::media::RenditionAnswer;
+use crate::media::{Media, MediaAnswer, RenderPayer, RenditionAnswer};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use model::media_url::MediaPath;
-use model::media_url::RenditionExtension;
+use model::media_url::{MediaPath, RenditionExtension};
 use model::token;
 
 /// Returns whether the format of the response to a media path depends on `Accept`.

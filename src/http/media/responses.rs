@@ -16,27 +16,18 @@ use crate::http::media::cors;
 use crate::http::media::request::MediaRequest;
 use crate::http::media::timing;
 use crate::http::protocol::compression::CodingNegotiation;
-use crate::http::protocol::conditional::ETag;
-use crate::http::protocol::conditional::PreconditionOutcome;
-use crate::http::protocol::conditional::Validators;
-use crate::http::protocol::conditional::evaluate;
-use crate::http::protocol::conditional::print_date;
+use crate::http::protocol::conditional::{
+    ETag, PreconditionOutcome, Validators, evaluate, print_date,
+};
 use crate::http::protocol::disposition;
-use crate::http::protocol::range::ByteRange;
-use crate::http::protocol::range::MultipartByteranges;
-use crate::http::protocol::range::RangeDecision;
-use crate::http::protocol::range::ranges;
-use crate::http::protocol::range::unsatisfied_range;
+use crate::http::protocol::range::{
+    ByteRange, MultipartByteranges, RangeDecision, ranges, unsatisfied_range,
+};
 use crate::http::protocol::respond;
 use crate::media;
-use crate::media::BodyPart;
-use crate::media::FileAnswer;
-use crate::media::MediaAnswer;
-use crate::media::MediaCaller;
-use crate::media::RenderPayer;
-use crate::media::RenditionAnswer;
-use crate::media::Sale;
-use crate::media::TextAnswer;
+use crate::media::{
+    BodyPart, FileAnswer, MediaAnswer, MediaCaller, RenderPayer, RenditionAnswer, Sale, TextAnswer,
+};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::fair_queue::RequestClient;

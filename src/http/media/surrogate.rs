@@ -2,9 +2,7 @@
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::http::cache_policy;
-use crate::http::cache_policy::CachePolicy;
-use crate::http::cache_policy::MissingMediaPolicy;
+use crate::http::cache_policy::{self, CachePolicy, MissingMediaPolicy};
 use crate::media::cache_keys::CacheKeys;
 use crate::runtime::config::{Config, FieldName};
 use crate::runtime::error::{Error, Result};

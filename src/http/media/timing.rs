@@ -2,8 +2,7 @@
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::media::RenderTiming;
-use crate::media::RenditionSource;
+use crate::media::{RenderTiming, RenditionSource};
 
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 const TIMING_ALLOW_ORIGIN: HeaderName = HeaderName::from_static("timing-allow-origin");

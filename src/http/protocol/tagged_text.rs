@@ -8,10 +8,7 @@ use axum::{
 use bytes::Bytes;
 
 use crate::http::protocol::compression::ImmutableResponse;
-use crate::http::protocol::conditional::ETag;
-use crate::http::protocol::conditional::PreconditionOutcome;
-use crate::http::protocol::conditional::Validators;
-use crate::http::protocol::conditional::evaluate;
+use crate::http::protocol::conditional::{ETag, PreconditionOutcome, Validators, evaluate};
 use crate::http::protocol::respond;
 use crate::runtime::error::{Error, Result};
 use model::ContentHash;

@@ -14,8 +14,7 @@ use crate::access::oauth::{
 };
 use crate::http::AppState;
 use crate::http::error_response;
-use crate::http::form::form_body;
-use crate::http::form::see_other;
+use crate::http::form::{form_body, see_other};
 use crate::http::session::SiteVisitor;
 use crate::http::site::login;
 use crate::http::site::login::LoginNotice;

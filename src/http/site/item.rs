@@ -30,9 +30,7 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 use api::deliveries::{Channel, ListChannels};
 use model::account::ChannelMethod;
 use model::item::has_picture;
-use model::media_url::DocumentExtension;
-use model::media_url::MediaPath;
-use model::media_url::RenditionExtension;
+use model::media_url::{DocumentExtension, MediaPath, RenditionExtension};
 use model::{ItemKey, MediaType, RenditionName};
 use query::{Facet, ItemFilter};
 

@@ -13,12 +13,8 @@ use crate::access::auth::{Auth, AuthenticatedLogin, LoginOutcome, LoginRequest, 
 use crate::access::oauth::{AuthorizationRequest, OAuthParameters};
 use crate::http::AppState;
 use crate::http::error_response;
-use crate::http::form::form_body;
-use crate::http::form::form_body_within;
-use crate::http::form::see_other;
-use crate::http::session;
-use crate::http::session::SiteCookie;
-use crate::http::session::SiteVisitor;
+use crate::http::form::{form_body, form_body_within, see_other};
+use crate::http::session::{self, SiteCookie, SiteVisitor};
 use crate::http::site::DeferredForm;
 use crate::http::site::login_url::login_url;
 use crate::http::site::pages;

@@ -10,11 +10,8 @@ use axum::{
 use minijinja::context;
 
 use crate::http::AppState;
-use crate::http::form::FormFields;
-use crate::http::form::form_body;
-use crate::http::site::pages::head;
-use crate::http::site::pages::page_for;
-use crate::http::site::pages::page_or_error;
+use crate::http::form::{FormFields, form_body};
+use crate::http::site::pages::{head, page_for, page_or_error};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 

@@ -10,8 +10,7 @@ use minijinja::{
 
 use crate::http::site::assets;
 use crate::http::site::item_links::ItemLinks;
-use crate::http::site::language::PageLanguage;
-use crate::http::site::language::fill_placeholders;
+use crate::http::site::language::{PageLanguage, fill_placeholders};
 use crate::http::site::picture_sources::picture_sources;
 use crate::http::site::scheme;
 use crate::runtime::limits::SELECTION_ITEMS_MAX;

@@ -10,9 +10,7 @@ use minijinja::context;
 
 use crate::distribution::notifications::LinkedSubscription;
 use crate::http::AppState;
-use crate::http::site::pages::head;
-use crate::http::site::pages::page_for;
-use crate::http::site::pages::page_or_error;
+use crate::http::site::pages::{head, page_for, page_or_error};
 use crate::runtime::error::{Error, ErrorKind, Result};
 
 /// The routes of the unsubscribe page.
