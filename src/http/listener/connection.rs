@@ -10,8 +10,10 @@ use crate::http::listener::{
     tls::Certificate,
 };
 use crate::runtime::telemetry;
-use axum::body::Body;
-use axum::http::{Request, Response, Version};
+use axum::{
+    body::Body,
+    http::{Request, Response, Version},
+};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -68,6 +70,27 @@ const H2_PING_TIMEOUT: Duration = Duration::from_secs(20);
 /// This is the address of the socket: behind a proxy, it is the proxy's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientAddr(pub SocketAddr);
+
+/// A service that handles the requests of connections.
+pub trait ConnectionService:
+    Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send + 'static>
+    + Clone
+    + Send
+    + 'static
+{
+}
+
+impl<S> ConnectionService for S where
+    S: Service<
+            Request<Body>,
+            Response = Response<Body>,
+            Error = Infallible,
+            Future: Send + 'static,
+        > + Clone
+        + Send
+        + 'static
+{
+}
 
 /// State shared by the connections of a listener that were accepted under the same limits.
 #[derive(Debug)]
@@ -223,43 +246,24 @@ impl Drop for HandshakePermit<'_> {
     }
 }
 
-/// Serves `stream` until one side is done, a limit ends it, or a shutdown lets it finish.
-pub async fn run<S>(
+/// Serves `stream` until one side is done, a limit ends it, or a shutdown lets it finish. With a `certificate` it is
+/// served over TLS; the handshake has the timeout of a request head.
+pub async fn run<S: ConnectionService>(
     stream: TcpStream,
-    peer: SocketAddr,
-    service: S,
-    slot: ConnectionSlot,
-    stop: watch::Receiver<bool>,
-) -> ConnectionEnd
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone,
-    S: Send + 'static,
-    S::Future: Send + 'static,
-{
-    // Without Nagle's algorithm, small responses are sent at once. A socket that refuses the option is closed
-    // already, which the next read reports.
-    let _closed = stream.set_nodelay(true);
-    let counters = Arc::new(ConnectionCounters::default());
-    let stream = CountingStream::new(stream, Arc::clone(&counters));
-    serve_stream(stream, counters, peer, service, slot, stop).await
-}
-
-/// Serves `stream` over TLS; the handshake has the timeout of a request head.
-pub async fn run_tls<S>(
-    stream: TcpStream,
-    certificate: Arc<Certificate>,
+    certificate: Option<Arc<Certificate>>,
     peer: SocketAddr,
     service: S,
     slot: ConnectionSlot,
     mut stop: watch::Receiver<bool>,
-) -> ConnectionEnd
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone,
-    S: Send + 'static,
-    S::Future: Send + 'static,
-{
+) -> ConnectionEnd {
+    // Without Nagle's algorithm, small responses are sent at once. A socket that refuses the option is closed
+    // already, which the next read reports.
     let _closed = stream.set_nodelay(true);
     let counters = Arc::new(ConnectionCounters::default());
+    let Some(certificate) = certificate else {
+        let stream = CountingStream::new(stream, Arc::clone(&counters));
+        return Box::pin(serve_stream(stream, counters, peer, service, slot, stop)).await;
+    };
     let limit = slot.shared.limits.header_timeout;
     let Some(permit) = HandshakePermit::begin(&slot.shared) else {
         record_fault(ConnectionFault::Handshakes, peer);
@@ -306,20 +310,14 @@ async fn handshake(
 }
 
 /// Serves the requests on `io`, whose traffic `counters` counts.
-async fn serve_stream<I, S>(
-    io: I,
+async fn serve_stream<S: ConnectionService>(
+    io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     counters: Arc<ConnectionCounters>,
     peer: SocketAddr,
     service: S,
     slot: ConnectionSlot,
     mut stop: watch::Receiver<bool>,
-) -> ConnectionEnd
-where
-    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone,
-    S: Send + 'static,
-    S::Future: Send + 'static,
-{
+) -> ConnectionEnd {
     let shared = &slot.shared;
     let limits = &shared.limits;
     let requests = Arc::clone(&counters);
@@ -383,15 +381,12 @@ fn record_fault(fault: ConnectionFault, peer: SocketAddr) {
 }
 
 /// Passes one request to the service and keeps it in flight until its response is sent.
-async fn handle_request<S>(
+async fn handle_request<S: ConnectionService>(
     service: S,
     mut request: Request<Incoming>,
     peer: SocketAddr,
     counters: Arc<ConnectionCounters>,
-) -> Result<Response<ResponseBody>, Infallible>
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
-{
+) -> Result<Response<ResponseBody>, Infallible> {
     // Begun before the handler runs: a slow handler must not make its connection look idle.
     let in_flight = InFlightRequest::begin(&counters, request.version() == Version::HTTP_2);
     request.extensions_mut().insert(ClientAddr(peer));

@@ -31,27 +31,20 @@ pub use limits::ListenerLimits;
 pub use tls::Certificate;
 
 use crate::http::listener::{
-    connection::{ConnectionEnd, ConnectionSlot, ListenerState},
+    connection::{ConnectionEnd, ConnectionService, ConnectionSlot, ListenerState},
     refusal::ConnectionRefusals,
 };
 use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::telemetry;
-use axum::{
-    body::Body,
-    http::{Request, Response},
-};
 use futures_util::FutureExt;
 use model::{Backoff, RetryPolicy};
-use std::{
-    convert::Infallible, io, net::SocketAddr, panic::AssertUnwindSafe, sync::Arc, time::Duration,
-};
+use std::{io, net::SocketAddr, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
     task::JoinSet,
     time::{sleep, timeout},
 };
-use tower::Service;
 
 /// Exponential backoff after failed accepts.
 const ACCEPT_RETRIES: RetryPolicy =
@@ -88,17 +81,12 @@ pub struct DrainReport {
 /// Every request carries its [`ClientAddr`]. An HTTP/2 client has `header_timeout` for its first request. The
 /// minimum rates apply to the whole connection, not to each of its streams. A panic in the service ends only its
 /// HTTP/1 connection or its HTTP/2 stream.
-pub async fn serve<S>(
+pub async fn serve<S: ConnectionService>(
     listener: TcpListener,
     service: S,
     settings: impl Into<ListenerSettings>,
     mut stop: watch::Receiver<bool>,
-) -> DrainReport
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone,
-    S: Send + 'static,
-    S::Future: Send + 'static,
-{
+) -> DrainReport {
     let ListenerSettings { limits, certificate } = settings.into();
     // Registered at start, so that alerts see the first increment.
     metrics::counter!(telemetry::CONNECTIONS_REFUSED).increment(0);
@@ -122,18 +110,12 @@ where
         let service = service.clone();
         let stop = stop.clone();
         let certificate = certificate.as_ref().map(HotSwap::get);
-        match (ConnectionSlot::acquire(&shared, peer.ip()), certificate) {
-            (Ok(slot), None) => {
-                let run = connection::run(stream, peer, service, slot, stop);
+        match ConnectionSlot::acquire(&shared, peer.ip()) {
+            Ok(slot) => {
+                let run = connection::run(stream, certificate, peer, service, slot, stop);
                 connections.spawn(catch_panics(run, peer));
             }
-            (Ok(slot), Some(certificate)) => {
-                let run = connection::run_tls(stream, certificate, peer, service, slot, stop);
-                connections.spawn(catch_panics(run, peer));
-            }
-            (Err(limit), certificate) => {
-                refusals.refuse(stream, (peer, limit), certificate.is_some());
-            }
+            Err(limit) => refusals.refuse(stream, (peer, limit), certificate.is_some()),
         }
     }
     // Closed before the drain, so that new connections are refused and go to a different node.

@@ -111,44 +111,37 @@ fn read_pem(path: &Path) -> std::io::Result<Vec<u8>> {
 fn check_validity(certificate: &CertificateDer<'_>, now: Timestamp) -> Result<Timestamp, String> {
     let parsed = ParsedCertificate::try_from(certificate).map_err(|cause| cause.to_string())?;
     let seconds = u64::try_from(now.as_second()).unwrap_or(0);
-    let found = verify_at(&parsed, seconds);
-    if let Err(rustls::Error::InvalidCertificate(CertificateError::ExpiredContext {
-        not_after,
-        ..
-    })) = found
-    {
-        return Err(format!("the certificate expired at {}", timestamp(not_after)));
-    }
-    if let Err(rustls::Error::InvalidCertificate(CertificateError::NotValidYetContext {
-        not_before,
-        ..
-    })) = found
-    {
-        return Err(format!("the certificate is not valid before {}", timestamp(not_before)));
+    match fault_at(&parsed, seconds) {
+        Some(CertificateError::ExpiredContext { not_after, .. }) => {
+            return Err(format!("the certificate expired at {}", timestamp(not_after)));
+        }
+        Some(CertificateError::NotValidYetContext { not_before, .. }) => {
+            return Err(format!("the certificate is not valid before {}", timestamp(not_before)));
+        }
+        Some(_) | None => {}
     }
     // In the far future every certificate has expired, and the error names the expiry.
-    let far_future = verify_at(&parsed, u64::MAX);
-    if let Err(rustls::Error::InvalidCertificate(CertificateError::ExpiredContext {
-        not_after,
-        ..
-    })) = far_future
-    {
-        return Ok(timestamp(not_after));
+    match fault_at(&parsed, u64::MAX) {
+        Some(CertificateError::ExpiredContext { not_after, .. }) => Ok(timestamp(not_after)),
+        // RFC 5280 §4.1.2.5: a certificate without expiry has 9999-12-31.
+        Some(_) | None => Ok(Timestamp::MAX),
     }
-    // RFC 5280 §4.1.2.5: a certificate without expiry has 9999-12-31.
-    Ok(Timestamp::MAX)
 }
 
-/// Verifies a certificate without any issuer, which always fails, at a time in seconds since 1970.
+/// Returns the fault of a certificate at a time in seconds since 1970. The certificate is verified without any issuer,
+/// which always fails.
 ///
 /// The certificate parser exposes the validity period only in the error of a verification, which checks it before it
 /// looks for an issuer.
-fn verify_at(certificate: &ParsedCertificate<'_>, seconds: u64) -> Result<(), rustls::Error> {
+fn fault_at(certificate: &ParsedCertificate<'_>, seconds: u64) -> Option<CertificateError> {
     let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
     let issuers = RootCertStore::empty();
     let provider = aws_lc_rs::default_provider();
     let algorithms = provider.signature_verification_algorithms.all;
-    verify_server_cert_signed_by_trust_anchor(certificate, &issuers, &[], at, algorithms)
+    match verify_server_cert_signed_by_trust_anchor(certificate, &issuers, &[], at, algorithms) {
+        Err(rustls::Error::InvalidCertificate(fault)) => Some(fault),
+        Ok(()) | Err(_) => None,
+    }
 }
 
 fn timestamp(time: UnixTime) -> Timestamp {
