@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     panic::AssertUnwindSafe,
     sync::{
         Arc, LazyLock,
@@ -97,7 +97,7 @@ pub(crate) async fn observe(app: &AppState, request: Request, next: Next) -> Res
     let route = route.as_ref().map_or("unknown", MatchedPath::as_str);
     // A device's token authorizes pushes to it, so it stays out of the log.
     let path = if route.ends_with("{token}") { route.to_owned() } else { path };
-    let client = client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
+    let client = client_address(app, &request);
     let trace = app
         .shared
         .edge
@@ -254,14 +254,22 @@ fn new_id() -> Uuid {
     Builder::from_unix_timestamp_millis(millis, &tail).into_uuid()
 }
 
-/// Returns the client's address: the address of the peer, or the address that a trusted proxy reports.
-///
-/// Each proxy appends the address of its caller, so the list is read from the end, past the trusted proxies.
-pub(crate) fn client_address(request: &Request, trusted: &NetworkList) -> Option<IpAddr> {
-    address_of(request.extensions(), request.headers(), trusted)
+/// Returns the client's address, if it is known.
+pub(crate) fn client_address(app: &AppState, request: &Request) -> Option<IpAddr> {
+    let settings = app.shared.edge.live_settings.get();
+    address_of(request.extensions(), request.headers(), &settings.trusted_proxies)
 }
 
-/// Returns the address of the client of a request with these extensions and headers, like [`client_address`].
+/// Returns the address by whose network failed attempts are limited. Clients without an address share 0.0.0.0, so that
+/// they cannot evade the limit.
+pub(crate) fn throttled_address(app: &AppState, request: &Request) -> IpAddr {
+    client_address(app, request).unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
+}
+
+/// Returns the address of the client of a request with these extensions and headers: the address of the peer, or the
+/// address that a trusted proxy reports.
+///
+/// Each proxy appends the address of its caller, so the list is read from the end, past the trusted proxies.
 pub(crate) fn address_of(
     extensions: &Extensions,
     headers: &HeaderMap,
@@ -297,7 +305,8 @@ mod tests {
         let peer: SocketAddr = peer.parse().unwrap();
         let mut request = Request::builder().header("x-forwarded-for", forwarded);
         request.extensions_mut().unwrap().insert(ClientAddr(peer));
-        let found = client_address(&request.body(Body::empty()).unwrap(), &trusted);
+        let request = request.body(Body::empty()).unwrap();
+        let found = address_of(request.extensions(), request.headers(), &trusted);
         assert_eq!(found, Some(expected.parse().unwrap()), "{peer} {forwarded}");
     }
 

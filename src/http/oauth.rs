@@ -1,8 +1,6 @@
 //! The OAuth2 and OpenID Connect endpoints for programs (contract login-1, RFC 6749, 6750, 7009): tokens, the claims
 //! of a user, discovery and keys. The authorization endpoint, which shows pages, is in `http/site/authorization.rs`.
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use axum::{
     extract::{Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
@@ -46,10 +44,7 @@ pub(super) fn endpoints() -> BoundEndpoints {
 
 /// `POST /o/oauth2/token`: the token endpoint.
 pub(super) async fn token(State(app): State<AppState>, request: Request) -> Response {
-    let client =
-        edge::client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
-    // Failed attempts are limited by network; clients without an address share one limit.
-    let address = client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let address = edge::throttled_address(&app, &request);
     let (headers, form) = match protocol_form(request).await {
         Ok(parts) => parts,
         Err(response) => return response,
@@ -66,9 +61,7 @@ pub(super) async fn token(State(app): State<AppState>, request: Request) -> Resp
 
 /// `POST /o/oauth2/revoke`: token revocation (RFC 7009).
 pub(super) async fn revoke(State(app): State<AppState>, request: Request) -> Response {
-    let address =
-        edge::client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
-    let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let address = edge::throttled_address(&app, &request);
     let (headers, form) = match protocol_form(request).await {
         Ok(parts) => parts,
         Err(response) => return response,

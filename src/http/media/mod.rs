@@ -56,8 +56,7 @@ pub(super) async fn media(State(app): State<AppState>, request: Request) -> Resp
     let method = request.method();
     let uri = request.uri();
     let headers = request.headers();
-    let address =
-        edge::client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
+    let address = edge::client_address(&app, &request);
     let mut response = match *method {
         Method::GET | Method::HEAD => {
             let incoming = IncomingRequest { method, uri, headers, address };

@@ -12,6 +12,7 @@ use minijinja::context;
 use crate::access::auth::{Auth, AuthenticatedLogin, LoginOutcome, LoginRequest, RandomSecret};
 use crate::access::oauth::{AuthorizationRequest, OAuthParameters};
 use crate::http::AppState;
+use crate::http::edge;
 use crate::http::error_response;
 use crate::http::form::{form_body, form_body_within, see_other};
 use crate::http::session::{self, SiteCookie, SiteVisitor};
@@ -19,7 +20,6 @@ use crate::http::site::DeferredForm;
 use crate::http::site::login_url::login_url;
 use crate::http::site::pages;
 use crate::http::site::pages::FormTargets;
-use crate::http::site::passwords;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{DEVICE_COOKIE_FOR, LOGIN_BYTES_MAX, RETURN_BYTES_MAX};
@@ -152,7 +152,7 @@ pub(crate) async fn submit(State(app): State<AppState>, request: Request) -> Res
 }
 
 async fn log_in(app: &AppState, request: Request) -> Result<Response> {
-    let address = passwords::client_address(app, &request);
+    let address = edge::throttled_address(app, &request);
     let (headers, text) = form_body_within(request, LOGIN_BYTES_MAX).await?;
     let cookie = SiteCookie::Form.find(app, &headers);
     let deferred = DeferredForm::from_login_form(&text, cookie.as_deref());

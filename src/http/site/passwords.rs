@@ -1,6 +1,6 @@
 //! Pages that request a password link, and pages that set a password. They work without scripts.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use axum::{
     extract::{Path, Request, State},
@@ -57,14 +57,6 @@ impl FormPage<'_> {
     }
 }
 
-/// Returns the network address of a client; 0.0.0.0 if it is unknown.
-pub(crate) fn client_address(app: &AppState, request: &Request) -> IpAddr {
-    let client =
-        edge::client_address(request, &app.shared.edge.live_settings.get().trusted_proxies);
-    // Clients without an address share one counter of the throttle, so that they cannot evade it.
-    client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
-}
-
 /// A form submitted by an anonymous visitor.
 struct AnonymousForm {
     headers: HeaderMap,
@@ -77,7 +69,7 @@ struct AnonymousForm {
 impl AnonymousForm {
     async fn read(app: &AppState, request: Request) -> Result<Self> {
         // Reading the form consumes the request.
-        let address = client_address(app, &request);
+        let address = edge::throttled_address(app, &request);
         let (headers, text) = form_body(request).await?;
         let form = FormFields::parse(&text)?;
         let cookie = SiteCookie::Form.find(app, &headers);

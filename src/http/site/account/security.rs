@@ -9,8 +9,9 @@ use minijinja::{context, value::Serde};
 use super::{MemberForm, MemberRequest, PageResult, SiteRequest};
 use crate::access::users::{PasswordChange, PasswordOutcome};
 use crate::http::AppState;
+use crate::http::edge;
 use crate::http::form::see_other;
-use crate::http::site::passwords::{LOGIN_AFTER, PASSWORDS_DIFFER, client_address};
+use crate::http::site::passwords::{LOGIN_AFTER, PASSWORDS_DIFFER};
 use crate::runtime::clock;
 use crate::storage::database::session_name;
 use api::user::{EndSession, ListApplications, ListKeys, ListSessions, RevokeApplication};
@@ -47,7 +48,7 @@ async fn page(member: &MemberRequest, status: StatusCode, error: Option<&str>) -
 /// session, including this one.
 pub(super) async fn change(State(app): State<AppState>, request: Request) -> PageResult {
     // Extracting the form below consumes the request.
-    let address = client_address(&app, &request);
+    let address = edge::throttled_address(&app, &request);
     let posted = MemberForm::from_request(request, &app).await?;
     // Not trimmed: spaces around a password are part of it.
     let old = posted.form.find_untrimmed("old").unwrap_or_default();
