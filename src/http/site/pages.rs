@@ -79,32 +79,13 @@ pub(crate) fn page_or_error(app: &AppState, page: Result<Response>) -> Response 
 pub(crate) fn error_page(app: &AppState, error: &Error, head: Value) -> Response {
     let mut response = error_response::build(error);
     let status = response.status();
-    let title = match status {
-        StatusCode::NOT_FOUND => "Not found",
-        StatusCode::BAD_REQUEST => "Invalid request",
-        StatusCode::SERVICE_UNAVAILABLE => "Temporarily unavailable",
-        StatusCode::FORBIDDEN => "Access denied",
-        StatusCode::METHOD_NOT_ALLOWED => "Page not available",
-        _ => "Something went wrong",
-    };
-    let advice = match status {
-        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
-            "Check the address, or search for what you need."
-        }
-        StatusCode::BAD_REQUEST => "Go back and try again, or start a new search.",
-        StatusCode::FORBIDDEN => "Ask your organization's administrator for access.",
-        StatusCode::SERVICE_UNAVAILABLE => "Wait a moment and reload the page.",
-        _ => "Try again. If the problem continues, contact the agency.",
-    };
     // The first detail describes the mistake; the message of a validation error is general.
     let message = error.details().first().map_or(error.message(), |detail| &detail.message);
     let anchor = HelpAnchor::for_error(error);
     let context = context! {
         help => anchor.path(),
         status => status.as_u16(),
-        title => title,
         message => message,
-        advice => advice,
         ..head
     };
     // If the page cannot be rendered, the error is sent as JSON.
