@@ -1,145 +1,29 @@
-//! Labels for the fields of a deferred form, as in the form itself. Labels are in English and serve as keys of the
-//! translations.
+//! The fields of a deferred form, as its page shows them. The template labels most fields as the form itself does, and
+//! shows words of the site in place of values.
 
 use serde::Serialize;
 
-use super::{
-    FormFields, account, item_summary::key_of, notification_form::SCHEDULES,
-    notifications::MEDIA_TYPES,
-};
+use super::{FormFields, account, item_summary::key_of};
 
-/// A field with its label.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Labelled {
-    label: &'static str,
+/// A field of the form.
+#[derive(Debug, Serialize)]
+pub(super) struct KeptField<'a> {
+    name: &'a str,
     value: String,
-    /// True if the value is a text of the site, which has a translation.
-    is_text: bool,
+    /// The label of a channel's setting, which depends on the method of the channel. It is in English and serves as key
+    /// of the translations.
+    label: Option<&'static str>,
 }
 
-/// Labels by field name. Fields without a label, such as tokens, ids and return paths, are not shown.
-const LABELS: [(&str, &str); 55] = [
-    ("active", "Active"),
-    ("admin", "Organization administrator"),
-    ("approve", "Approve"),
-    ("byline", "Byline"),
-    ("channel", "Channel"),
-    ("city", "City"),
-    ("copyrightholder", "Copyright holder"),
-    ("copyrightnotice", "Copyright notice"),
-    ("country", "Country"),
-    ("credit", "Credit line"),
-    ("cron", "Cron expression"),
-    ("department", "Department"),
-    ("description_text", "Caption"),
-    ("direct", "Phone"),
-    ("ednote", "Note to editors"),
-    ("email", "E-mail address"),
-    ("emailAddress", "E-mail"),
-    ("embargoed", "Embargo until"),
-    ("firstName", "First name"),
-    ("format", "Files to send"),
-    ("formats", "Other formats"),
-    ("headline", "Headline"),
-    ("height", "Height"),
-    ("invoiceText", "Invoice text"),
-    ("item", "Item"),
-    ("keys", "Revoke all API keys"),
-    ("keyword", "Keywords"),
-    ("lastName", "Last name"),
-    ("mediaType", "Media type"),
-    ("mediebank", "Media bank access"),
-    ("method", "Method"),
-    ("mobile", "Mobile"),
-    ("name", "Name"),
-    ("organisation", "Organizations"),
-    ("p", "Product codes"),
-    ("person", "People"),
-    ("product", "Product codes"),
-    ("profile", "Profile"),
-    ("public", "Public"),
-    ("q", "Search terms"),
-    ("ratio", "Width:height"),
-    ("slugline", "Short title"),
-    ("source", "Source"),
-    ("timezone", "Time zone"),
-    ("title", "Title"),
-    ("tr", "Time"),
-    ("type", "Notify me by"),
-    ("urgency", "Urgency"),
-    ("uri", "Item"),
-    ("usageterms", "Usage terms"),
-    ("watermark", "Watermark"),
-    ("when", "Schedule"),
-    ("width", "Width"),
-    ("x", "From left"),
-    ("y", "From top"),
-];
-
-/// Values that a form shows as words: field, value, text.
-const VALUES: [(&str, &str, &str); 19] = [
-    ("approve", "no", "No"),
-    ("approve", "yes", "Yes"),
-    ("method", "download", "Zip download"),
-    ("method", "email", "E-mail"),
-    ("method", "ftp", "FTP, unencrypted"),
-    ("method", "ftps", "FTP over TLS"),
-    ("method", "s3", "S3 storage"),
-    ("method", "sftp", "SFTP"),
-    ("method", "webhook", "Webhook"),
-    ("tr", "d", "Past day"),
-    ("tr", "h", "Past hour"),
-    ("tr", "m", "Past month"),
-    ("tr", "w", "Past week"),
-    ("tr", "y", "Past year"),
-    ("type", "email", "E-mail"),
-    ("type", "mobile", "Push message"),
-    ("type", "scheduled-email", "E-mail on a schedule"),
-    ("type", "stream", "Stream"),
-    ("when", "own", "Custom schedule:"),
-];
-
-/// Names of check boxes.
-const TICKS: [&str; 6] = ["active", "admin", "keys", "mediebank", "public", "watermark"];
-
-/// Lists the fields of `form` that have a label and a value, in order.
-pub(super) fn shown(form: &FormFields) -> Vec<Labelled> {
+/// Lists the fields of `form` in order.
+pub(super) fn shown(form: &FormFields) -> Vec<KeptField<'_>> {
     let method = form.find("method").unwrap_or_default();
-    let mut shown = Vec::new();
-    for (name, value) in form.fields() {
-        let Some(label) = label(method, name) else { continue };
-        let value = value.trim();
-        let text = display_text(name, value);
-        let value = text.map_or_else(|| display_value(name, value), str::to_owned);
-        if !value.is_empty() {
-            shown.push(Labelled { label, value, is_text: text.is_some() });
-        }
-    }
-    shown
-}
-
-fn label(method: &str, name: &str) -> Option<&'static str> {
-    let own = LABELS.iter().find(|(own, _)| *own == name).map(|(_, label)| *label);
-    // The fields of a channel depend on its method.
-    own.or_else(|| account::setting_label(method, name))
-}
-
-/// Returns the text that the form shows for a value.
-fn display_text(name: &str, value: &str) -> Option<&'static str> {
-    // Browsers send `on` for a ticked box, which means nothing to visitors.
-    if TICKS.contains(&name) {
-        return Some("Yes");
-    }
-    let listed = VALUES.iter().find(|(field, own, _)| *field == name && *own == value);
-    listed.map(|(_, _, words)| *words).or_else(|| match name {
-        "mediaType" => chosen(&MEDIA_TYPES, value),
-        "when" => chosen(&SCHEDULES, value),
-        _ => None,
-    })
-}
-
-fn chosen(choices: &[(&'static str, &'static str)], value: &str) -> Option<&'static str> {
-    choices.iter().find(|(own, _)| *own == value).map(|(_, words)| *words)
+    let fields = form.fields().map(|(name, value)| KeptField {
+        name,
+        value: display_value(name, value.trim()),
+        label: account::setting_label(method, name),
+    });
+    fields.collect()
 }
 
 /// Formats a value for display: an item by its key, a channel by its name.
@@ -155,15 +39,28 @@ fn display_value(name: &str, value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use jiff::tz::TimeZone;
+    use minijinja::{context, value::Serde};
+
     use super::*;
+    use crate::http::site::language::PageLanguage;
+    use crate::http::site::page_renderer::PageRenderer;
 
     #[test]
     fn fields_are_shown_with_their_labels_and_words() {
+        let pages = PageRenderer::compile(&TimeZone::UTC, false).unwrap();
         let check = |form: &str, expected: &[(&str, &str)]| {
-            let found = shown(&FormFields::parse(form).unwrap());
-            let found: Vec<_> =
-                found.iter().map(|field| (field.label, field.value.as_str())).collect();
-            assert_eq!(found, expected, "{form}");
+            let fields = FormFields::parse(form).unwrap();
+            let context = context! {
+                action => "/", csrf => "token", path => "/", shown => Serde(shown(&fields)),
+                fields => Serde(&fields.0),
+            };
+            let page = pages.render_in(PageLanguage::English, "kept.html", context).unwrap();
+            let rows = page.split("<dt>").skip(1).map(|row| {
+                let (label, rest) = row.split_once("</dt><dd dir=\"auto\">").unwrap();
+                (label, rest.split_once("</dd>").unwrap().0)
+            });
+            assert_eq!(rows.collect::<Vec<_>>(), expected, "{form}");
         };
         let notification = "step=save&title=Fire&type=scheduled-email&when=0+7+*+*+*&cron=&p=";
         let schedule = ("Schedule", "Every day at 7:00");
@@ -171,11 +68,12 @@ mod tests {
             notification,
             &[("Title", "Fire"), ("Notify me by", "E-mail on a schedule"), schedule],
         );
-        check("return_to=%2F&uri=http%3A%2F%2Fa%2Fmedia%2Fimage%2Fb", &[("Item", "image/b")]);
+        let uri = "return_to=%2F&uri=http%3A%2F%2Fa%2Fmedia%2Fimage%2Fb&file=image%2Fb.jpg";
+        check(uri, &[("Item", "image&#x2f;b")]);
         let channel = "method=sftp&setting.host=desk.example&active=on&setting.bucket=x";
         check(channel, &[("Method", "SFTP"), ("Host", "desk.example"), ("Active", "Yes")]);
         let item = "item=image%2Fb&tag=%221%22&base.headline=Ice&headline=Snow";
-        check(item, &[("Item", "image/b"), ("Headline", "Snow")]);
-        check("name=%3Cb%3E&token=secret", &[("Name", "<b>")]);
+        check(item, &[("Item", "image&#x2f;b"), ("Headline", "Snow")]);
+        check("name=%3Cb%3E&token=secret", &[("Name", "&lt;b&gt;")]);
     }
 }

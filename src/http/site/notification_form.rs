@@ -19,14 +19,11 @@ use api::notifications::{
 use model::MediaType;
 use model::account::NotificationKind;
 
-/// Predefined schedules: cron expression and label.
-pub(super) const SCHEDULES: [(&str, &str); 5] = [
-    ("0 * * * *", "Every hour"),
-    ("0 7 * * *", "Every day at 7:00"),
-    ("0 7 * * 1-5", "Weekdays at 7:00"),
-    ("0 7,16 * * *", "Every day at 7:00 and 16:00"),
-    ("0 8 * * 1", "Mondays at 8:00"),
-];
+/// The cron expressions of the predefined schedules, which `notification_parts.html` names.
+pub(super) const SCHEDULES: [&str; 5] =
+    ["0 * * * *", "0 7 * * *", WEEKDAYS, "0 7,16 * * *", "0 8 * * 1"];
+/// The schedule that a new form selects.
+const WEEKDAYS: &str = "0 7 * * 1-5";
 /// The value of the form's choice for a custom schedule.
 const CUSTOM_SCHEDULE: &str = "own";
 /// The period of a dry run: the value of the API's `tr` for seven days.
@@ -66,7 +63,7 @@ impl NotificationForm {
             agr: site.query.list("agr")?.into_iter().map(str::to_owned).collect(),
             tr: site.text_parameter("tr")?.to_owned(),
             email: or_default(site.parameter("email")?, email),
-            when: SCHEDULES[2].0.to_owned(),
+            when: WEEKDAYS.to_owned(),
             cron: String::new(),
             timezone: SCHEDULE_ZONE_DEFAULT.to_owned(),
         })
@@ -100,10 +97,9 @@ impl NotificationForm {
     /// Reads the fields of a notification that the API returned. `email` is the default e-mail address.
     pub(super) fn of_saved(saved: &Notification, email: &str) -> Self {
         let schedule = saved.schedule.as_deref().unwrap_or_default();
-        let is_offered = SCHEDULES.iter().any(|(cron, _)| *cron == schedule);
         let (when, cron) = if schedule.is_empty() {
-            (SCHEDULES[2].0, "")
-        } else if is_offered {
+            (WEEKDAYS, "")
+        } else if SCHEDULES.contains(&schedule) {
             (schedule, "")
         } else {
             (CUSTOM_SCHEDULE, schedule)

@@ -143,12 +143,9 @@ async fn row(
     let outcome = member.call(&fields.dry_run(SITE_DRY_RUN_ITEMS_LISTED, &tomorrow(member))).await;
     let (dry, _) = DryRun::from_outcome(&fields, outcome)?;
     let (wanted, unwanted) = fields.products();
-    let offered = SCHEDULES.iter().find(|(cron, _)| *cron == fields.when);
     Ok(context! {
         id => saved.id.to_string(),
         agreements => profile.names(&fields.agr),
-        // The label of a predefined schedule.
-        schedule => offered.map(|(_, words)| *words),
         wanted,
         unwanted,
         fields => Serde(fields),
@@ -173,19 +170,6 @@ struct NotificationFormState<'a> {
     dry_run: Option<DryRun>,
 }
 
-/// Media types of notifications: the API's value and its label.
-pub(super) const MEDIA_TYPES: [(&str, &str); 9] = [
-    ("_all", "All media types"),
-    ("image", "Photos"),
-    ("video", "Videos"),
-    ("graphic", "Graphics"),
-    ("text", "Texts"),
-    ("feature", "Features"),
-    ("page", "Pages"),
-    ("planning", "Planning"),
-    ("calendar", "Calendar"),
-];
-
 fn show_form(
     member: &MemberRequest,
     profile: &SubscriberProfile,
@@ -198,8 +182,6 @@ fn show_form(
     let wrong: BTreeMap<String, String> =
         errors.map(|error| (error.path, error.message)).collect();
     let mistakes = shown.refusal.as_ref().map(ApiRefusal::sentences);
-    // If notifications do not support the media type, the form selects no media type.
-    let is_known = MEDIA_TYPES.iter().any(|(value, _)| *value == fields.media_type);
     // A stream has a URL only once it is saved.
     let stream = shown.id.filter(|_| fields.kind == "stream").map(|id| {
         let place = format!("/content/v1/{}/notification", encode_segment(&fields.media_type));
@@ -213,9 +195,7 @@ fn show_form(
         dry => Serde(shown.dry_run),
         agreements => Serde(profile.agreements.clone()),
         products => Serde(profile.products.clone()),
-        media_types => Serde(MEDIA_TYPES),
-        unknown_media_type => (!is_known).then_some(fields.media_type.as_str()),
-        schedules => Serde(SCHEDULES),
+        schedules => SCHEDULES.to_vec(),
         stream_url => stream,
     };
     member.page_with(status, "notification.html", context)
@@ -309,18 +289,4 @@ async fn remove(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     // The media type in the path does not matter if there is an id (contract notifications-3).
     posted.ask(&RemoveNotification { media_type: NotificationMediaType(None), id }).await?;
     Ok(see_other("/notifications?done=removed"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use model::MediaType;
-
-    #[test]
-    fn every_media_type_of_notifications_has_words() {
-        for (value, words) in MEDIA_TYPES {
-            assert!(value == "_all" || value.parse::<MediaType>().is_ok(), "{value}");
-            assert!(!words.is_empty());
-        }
-    }
 }
