@@ -11,7 +11,6 @@ use axum::{
     http::StatusCode,
     routing::{get, post},
 };
-use jiff::Timestamp;
 use minijinja::{context, value::Serde};
 use serde::Serialize;
 use serde_json::Value;
@@ -22,8 +21,9 @@ use super::{FormFields, MemberForm, MemberRequest, PageResult, form_refusal, sta
 use crate::http::AppState;
 use crate::http::form::see_other;
 use api::collections::{
-    CollectionBody, CollectionChange, CollectionWithItems, CreateCollection, DeleteCollection,
-    ListCollections, ListedCollection, LoadCollection, LoadCollectionZip, UpdateCollection,
+    CollectionBody, CollectionChange, CollectionWithItems, CollectionWithoutContent,
+    CreateCollection, DeleteCollection, ListCollections, ListedCollection, LoadCollection,
+    LoadCollectionZip, UpdateCollection,
 };
 use api::user::LoadCaller;
 use model::item::{DocumentLayout, has_picture};
@@ -60,26 +60,23 @@ fn thumbnail(uri: &str) -> Option<String> {
 
 /// A collection in the list.
 #[derive(Serialize)]
-struct CollectionRow {
-    name: String,
+struct CollectionRow<'a> {
+    #[serde(flatten)]
+    head: &'a CollectionWithoutContent,
     page: String,
-    public: bool,
-    created: Timestamp,
     /// Number of items, if known.
     count: Option<usize>,
     pictures: Vec<String>,
 }
 
-impl CollectionRow {
-    fn new(collection: &ListedCollection) -> Self {
+impl<'a> CollectionRow<'a> {
+    fn new(collection: &'a ListedCollection) -> Self {
         let head = collection.head();
         let content = collection.content();
         let pictures = content.into_iter().flatten().filter_map(|uri| thumbnail(uri));
         Self {
-            name: head.name.clone(),
+            head,
             page: page_of(&head.id.to_string()),
-            public: head.public,
-            created: head.created,
             count: content.map(<[String]>::len),
             pictures: pictures.take(SITE_STRIP_PICTURES).collect(),
         }
@@ -102,7 +99,7 @@ async fn load_all(member: &MemberRequest) -> Result<Vec<ListedCollection>, ApiRe
 async fn show_list(member: &MemberRequest, again: Option<(&str, &ApiRefusal)>) -> PageResult {
     let all = load_all(member).await?;
     // The API lists the oldest collection first.
-    let rows: Vec<CollectionRow> = all.iter().rev().map(CollectionRow::new).collect();
+    let rows: Vec<CollectionRow<'_>> = all.iter().rev().map(CollectionRow::new).collect();
     let context = context! {
         rows => Serde(rows),
         name => again.map(|(name, _)| name),
@@ -162,14 +159,9 @@ async fn show_one(
     let here = page_of(id);
     let context = context! {
         here_url => here.clone(),
-        name => head.name.as_str(),
         // After an error the form shows the typed name, while the heading shows the stored one.
         typed_name => typed_name.unwrap_or(&head.name),
-        owner => head.owner.as_str(),
         is_own => is_own,
-        public => head.public,
-        created => head.created.to_string(),
-        modified => head.modified.map(|time| time.to_string()),
         share_url => format!("{}{here}", member.app.shared.site.url),
         cells => Serde(cells),
         total => collection.content.len(),
@@ -183,6 +175,7 @@ async fn show_one(
         // The latest first.
         removed => Serde(removed.into_iter().rev().collect::<Vec<_>>()),
         mistakes => refusal.map(ApiRefusal::sentences),
+        ..Serde(head)
     };
     member.page_with(status_of(refusal), "collection.html", context)
 }
@@ -283,20 +276,22 @@ mod tests {
 
     #[test]
     fn a_row_counts_what_a_collection_holds_where_that_is_known() {
-        let row = |collection: &Value| {
-            CollectionRow::new(&serde_json::from_value(collection.clone()).unwrap())
+        let listed = |collection: &Value| -> ListedCollection {
+            serde_json::from_value(collection.clone()).unwrap()
         };
         let id = "2c916e2d-b755-446d-9e18-d636a1447141";
         let mut collection = json!({
             "id": id, "name": "n", "owner": "o", "public": true,
             "created": "2026-01-05T10:00:00Z", "accessed": "2026-01-05T10:00:00Z",
         });
-        let bare = row(&collection);
+        let bare = listed(&collection);
+        let bare = CollectionRow::new(&bare);
         collection["content"] = json!(["http://x/media/image/a", "http://x/media/text/b"]);
-        let full = row(&collection);
+        let full = listed(&collection);
+        let full = CollectionRow::new(&full);
         assert_eq!((full.count, full.page), (Some(2), format!("/collections/{id}")));
         assert_eq!(full.pictures, ["/media/image/a_NormalThumbnail.jpg"]);
-        assert_eq!((bare.count, bare.name.as_str(), bare.public), (None, "n", true));
+        assert_eq!((bare.count, bare.head.name.as_str(), bare.head.public), (None, "n", true));
         assert!(bare.pictures.is_empty());
     }
 }

@@ -8,7 +8,6 @@ use axum::{
     routing::{get, post},
 };
 use minijinja::{Value as PageValue, context, value::Serde};
-use serde::Serialize;
 
 use super::api_client::{ApiRefusal, encode_segment};
 use super::notification_form::{DryRun, NotificationForm, SCHEDULES};
@@ -20,7 +19,7 @@ use crate::http::AppState;
 use crate::http::form::see_other;
 use crate::runtime::clock;
 use crate::runtime::error::Result;
-use api::account::Agreement;
+use api::account::{Agreement, Product};
 use api::notifications::{
     ListNotifications, Notification, NotificationMediaType, RemoveNotification,
 };
@@ -52,57 +51,32 @@ pub(super) fn routes() -> Router<AppState> {
 /// The parts of the visitor's profile that notifications need.
 struct SubscriberProfile {
     email: String,
-    agreements: Vec<AgreementOption>,
-    products: Vec<ProductRow>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct AgreementOption {
-    id: String,
-    name: String,
-    kind: &'static str,
-}
-
-impl AgreementOption {
-    fn new(agreement: &Agreement) -> Self {
-        let id = agreement.id.to_string();
-        let name = agreement.name.clone().filter(|name| !name.is_empty());
-        let name = name.unwrap_or_else(|| id.clone());
-        Self { id, name, kind: agreement.kind.as_str() }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct ProductRow {
-    code: String,
-    name: String,
+    agreements: Vec<Agreement>,
+    /// Products of the agreements, each once.
+    products: Vec<Product>,
 }
 
 impl SubscriberProfile {
     async fn find(member: &MemberRequest) -> Result<Self, ApiRefusal> {
         let user = member.ask(&LoadCaller {}).await?;
-        let mut agreements: Vec<AgreementOption> = Vec::new();
-        let mut products: Vec<ProductRow> = Vec::new();
-        for agreement in user.agreements {
-            agreements.push(AgreementOption::new(&agreement));
-            for product in agreement.products {
-                let row =
-                    ProductRow { code: product.code, name: product.name.unwrap_or_default() };
-                // Agreements often share products, and the form only suggests codes.
-                if products.len() < SITE_PRODUCTS_SHOWN && !products.contains(&row) {
-                    products.push(row);
-                }
+        let mut products: Vec<Product> = Vec::new();
+        for product in user.agreements.iter().flat_map(|agreement| &agreement.products) {
+            // Agreements often share products, and the form only suggests codes.
+            let is_known = products.iter().any(|known| known.code == product.code);
+            if products.len() < SITE_PRODUCTS_SHOWN && !is_known {
+                products.push(product.clone());
             }
         }
         let email = user.base.email_address.unwrap_or_default();
-        Ok(Self { email, agreements, products })
+        Ok(Self { email, agreements: user.agreements, products })
     }
 
     /// Returns the names of the agreements `ids`. An agreement that no longer exists is named by its id.
     fn names(&self, ids: &[String]) -> Vec<String> {
         let names = ids.iter().map(|id| {
-            let found = self.agreements.iter().find(|agreement| agreement.id == *id);
-            found.map_or(id, |agreement| &agreement.name).clone()
+            let found = self.agreements.iter().find(|agreement| agreement.id.to_string() == *id);
+            let name = found.and_then(|agreement| agreement.name.as_ref());
+            name.filter(|name| !name.is_empty()).unwrap_or(id).clone()
         });
         names.collect()
     }
@@ -189,12 +163,12 @@ fn show_form(
     });
     let context = context! {
         id => shown.id,
-        fields => Serde(fields.clone()),
+        fields => Serde(fields),
         wrong => Serde(wrong),
         mistakes => mistakes,
         dry => Serde(shown.dry_run),
-        agreements => Serde(profile.agreements.clone()),
-        products => Serde(profile.products.clone()),
+        agreements => Serde(&profile.agreements),
+        products => Serde(&profile.products),
         schedules => SCHEDULES.to_vec(),
         stream_url => stream,
     };
