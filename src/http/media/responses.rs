@@ -66,8 +66,10 @@ pub(super) fn unstable_item() -> Error {
     Error::new(ErrorKind::Unavailable, "The item keeps changing; try again")
 }
 
-/// Sets the headers that 200, 206 and 304 share.
-fn set_headers(app: &AppState, headers: &mut HeaderMap, validators: &Validators, open: bool) {
+/// Sets the headers that all responses share.
+fn set_headers(app: &AppState, response: &mut Response, validators: &Validators, open: bool) {
+    let is_refused = response.status().is_client_error();
+    let headers = response.headers_mut();
     headers.insert(header::ETAG, validators.etag.print());
     if let Some(seconds) = validators.last_modified {
         headers.insert(header::LAST_MODIFIED, print_date(seconds));
@@ -79,33 +81,16 @@ fn set_headers(app: &AppState, headers: &mut HeaderMap, validators: &Validators,
         CachePolicy::PrivateRevalidate.set(headers);
         cache_policy::vary_by_caller(headers);
     }
+    // 412 and 416 answer the preconditions of one client.
+    if is_refused {
+        CachePolicy::NoStore.set(headers);
+    }
 }
 
 fn validators(etag: &str, modified: Option<Timestamp>) -> Result<Validators> {
     let last_modified = modified.and_then(|time| u64::try_from(time.as_second()).ok());
     let etag = ETag::new(etag).ok_or_else(|| Error::internal("an entity tag is not ASCII"))?;
     Ok(Validators { etag, last_modified })
-}
-
-/// Builds a response without a body, for a request whose preconditions determine the response.
-fn bodyless_response(
-    app: &AppState,
-    status: StatusCode,
-    validators: &Validators,
-    open: bool,
-) -> Response {
-    let mut response = respond::with_header_capacity(Body::empty());
-    *response.status_mut() = status;
-    set_headers(app, response.headers_mut(), validators, open);
-    forbid_caching_errors(&mut response);
-    response
-}
-
-/// Makes 412 and 416 uncacheable: they answer the preconditions of one client.
-fn forbid_caching_errors(response: &mut Response) {
-    if response.status().is_client_error() {
-        CachePolicy::NoStore.set(response.headers_mut());
-    }
 }
 
 /// Serves a JSON document, a text or a list of licences, compressed for clients that accept it.
@@ -138,8 +123,7 @@ fn plain_document_response(
     let decision = ranges(request.method, request.headers, &validators, body.len());
     let kind = HeaderValue::from_static(answer.mime);
     let mut response = range_response(app, &body, &kind, &validators, &decision);
-    set_headers(app, response.headers_mut(), &validators, answer.open);
-    forbid_caching_errors(&mut response);
+    set_headers(app, &mut response, &validators, answer.open);
     Ok(response)
 }
 
@@ -171,16 +155,15 @@ pub(super) async fn file_response(
     let decision = purchase_ranges(app, request, &body, &validators, &answer.sale).await?;
     let kind = HeaderValue::from_static(answer.mime);
     let mut response = range_response(app, &body, &kind, &validators, &decision);
-    set_headers(app, response.headers_mut(), &validators, false);
-    forbid_caching_errors(&mut response);
+    set_headers(app, &mut response, &validators, false);
     set_file_name(&mut response, answer.file_name.as_deref());
     Ok(Some(response))
 }
 
 /// Sets the name under which a browser saves the response.
 fn set_file_name(response: &mut Response, name: Option<&str>) {
-    if let Some(value) = name.and_then(disposition::attachment) {
-        response.headers_mut().insert(header::CONTENT_DISPOSITION, value);
+    if let Some(name) = name {
+        disposition::set_attachment(response.headers_mut(), name);
     }
 }
 
@@ -196,7 +179,10 @@ fn precondition_response(
         PreconditionOutcome::Failed => StatusCode::PRECONDITION_FAILED,
         PreconditionOutcome::Proceed => return None,
     };
-    Some(bodyless_response(app, status, validators, open))
+    let mut response = respond::with_header_capacity(Body::empty());
+    *response.status_mut() = status;
+    set_headers(app, &mut response, validators, open);
+    Some(response)
 }
 
 /// Returns the response if it needs no bytes, and fails if the sale is refused.
@@ -282,8 +268,7 @@ pub(super) async fn rendition_response(
         purchase_ranges(app, request, &obtained.body, &validators, &answer.sale).await?;
     let mime = HeaderValue::from_static(answer.planned.format.mime_type());
     let mut response = range_response(app, &obtained.body, &mime, &validators, &decision);
-    set_headers(app, response.headers_mut(), &validators, answer.open);
-    forbid_caching_errors(&mut response);
+    set_headers(app, &mut response, &validators, answer.open);
     set_file_name(&mut response, answer.file_name.as_deref());
     // The operator can turn off the headers that describe the render (contract media-27).
     if app.shared.edge.live_settings.get().work_headers && response.status().is_success() {

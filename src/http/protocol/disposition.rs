@@ -1,16 +1,23 @@
 //! File names under which browsers save responses (RFC 6266, RFC 8187).
 
-use axum::http::HeaderValue;
+use axum::http::{HeaderMap, HeaderValue, header};
 
 /// Characters of a download's file name without its extension; an item's id fits.
 const FILE_NAME_CHARS_MAX: usize = 128;
+
+/// Sets the name under which browsers save a response, by [`attachment`].
+pub(crate) fn set_attachment(headers: &mut HeaderMap, name: &str) {
+    if let Some(value) = attachment(name) {
+        headers.insert(header::CONTENT_DISPOSITION, value);
+    }
+}
 
 /// Builds the `Content-Disposition` of a file to be saved as `name`.
 ///
 /// A name with characters beyond ASCII occurs twice: with `_` for each such character, and unchanged in
 /// `filename*` for clients that support it. Any input is valid: characters that some file system refuses, or that
 /// reverse the direction of text, become `_`.
-pub(crate) fn attachment(name: &str) -> Option<HeaderValue> {
+fn attachment(name: &str) -> Option<HeaderValue> {
     let name = safe_file_name(name);
     let ascii: String = name.chars().map(|c| if c.is_ascii() { c } else { '_' }).collect();
     let mut value = format!("attachment; filename=\"{ascii}\"");

@@ -2,7 +2,7 @@
 
 use axum::{
     body::Body,
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderValue, StatusCode},
     response::Response,
 };
 use minijinja::{context, value::Serde};
@@ -159,9 +159,7 @@ fn file(text: String, kind: &'static str, name: &str) -> Response {
     let mut response = respond::typed(StatusCode::OK, kind, Body::from(text));
     let headers = response.headers_mut();
     CachePolicy::NoStore.set(headers);
-    if let Some(name) = disposition::attachment(name) {
-        headers.insert(header::CONTENT_DISPOSITION, name);
-    }
+    disposition::set_attachment(headers, name);
     response
 }
 

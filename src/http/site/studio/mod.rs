@@ -11,7 +11,7 @@ mod proof;
 use axum::{
     Router,
     extract::Path,
-    http::{StatusCode, header},
+    http::StatusCode,
     response::Response,
     routing::{get, post},
 };
@@ -198,19 +198,13 @@ async fn buy(
     let path = hires_path(&photo.key, rect, photo.hires(), form.watermark)?;
     let principal = posted.visitor.principal(&posted.app).await?;
     let caller = MediaCaller { principal: principal.as_deref(), agr };
-    let response = media::download(&posted.app, &path, caller).await?;
-    Ok(with_file_name(response, &photo.key, &path))
+    let mut response = media::download(&posted.app, &path, caller).await?;
+    disposition::set_attachment(response.headers_mut(), &file_name(&photo.key, &path));
+    Ok(response)
 }
 
-/// Sets a file name that distinguishes several crops of the same picture.
-fn with_file_name(mut response: Response, key: &ItemKey, path: &MediaPath) -> Response {
-    if let Some(name) = disposition::attachment(&file_name(key, path)) {
-        response.headers_mut().insert(header::CONTENT_DISPOSITION, name);
-    }
-    response
-}
-
-/// Returns the file name of the crop at `path`: the item's id, followed by the operations.
+/// Returns the file name of the crop at `path`: the item's id, followed by the operations, which distinguish several
+/// crops of the same picture.
 fn file_name(key: &ItemKey, path: &MediaPath) -> String {
     let MediaTarget::Rendition(file) = path.target() else { return format!("{}.jpg", key.id) };
     let operations: String = file.operations().iter().map(ToString::to_string).collect();
