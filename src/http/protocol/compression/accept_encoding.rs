@@ -4,21 +4,13 @@ use axum::http::{HeaderMap, header};
 
 use super::encode::ContentCoding;
 
-/// The content codings that a client accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The weights that a client gives to content codings; 0 for a coding that it does not accept.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct AcceptedCodings {
-    brotli: bool,
-    gzip: bool,
-    preferred: Option<ContentCoding>,
-}
-
-/// The weight of each coding in the field.
-#[derive(Default)]
-struct CodingWeights {
-    brotli: Option<f32>,
-    gzip: Option<f32>,
+    brotli: f32,
+    gzip: f32,
+    /// The weight of the plain body, if the field names it.
     identity: Option<f32>,
-    others: Option<f32>,
 }
 
 impl AcceptedCodings {
@@ -27,50 +19,48 @@ impl AcceptedCodings {
     pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let lines = headers.get_all(header::ACCEPT_ENCODING).iter();
         let lines = lines.filter_map(|line| line.to_str().ok());
-        let mut weights = CodingWeights::default();
+        let mut brotli = None;
+        let mut gzip = None;
+        let mut identity = None;
+        let mut others = None;
         for (name, weight) in lines.flat_map(|line| line.split(',')).filter_map(parse_member) {
             let slot = match name.to_ascii_lowercase().as_str() {
-                "br" => &mut weights.brotli,
+                "br" => &mut brotli,
                 // Recipients treat `x-gzip` as `gzip` (RFC 9110 §8.4.1.3).
-                "gzip" | "x-gzip" => &mut weights.gzip,
-                "identity" => &mut weights.identity,
-                "*" => &mut weights.others,
+                "gzip" | "x-gzip" => &mut gzip,
+                "identity" => &mut identity,
+                "*" => &mut others,
                 _ => continue,
             };
             *slot = Some(weight);
         }
-        weights.accepted()
+        // `*` sets the weight of the codings that the field does not name (RFC 9110 §12.5.3).
+        let brotli = brotli.or(others).unwrap_or(0.0);
+        let gzip = gzip.or(others).unwrap_or(0.0);
+        Self { brotli, gzip, identity }
     }
 
     /// Returns the coding that the client prefers; `None` if it prefers the plain body.
     pub(super) fn preferred(&self) -> Option<ContentCoding> {
-        self.preferred
+        // On a tie, brotli wins because its results are shorter.
+        let coding =
+            if self.brotli >= self.gzip { ContentCoding::Brotli } else { ContentCoding::Gzip };
+        let best = self.weight(coding);
+        // Identity is acceptable without being named, so only a higher weight makes it better.
+        let plain_is_better = self.identity.is_some_and(|identity| identity > best);
+        (best > 0.0 && !plain_is_better).then_some(coding)
     }
 
     /// Returns whether the client accepts this coding.
     pub(super) fn accepts(&self, coding: ContentCoding) -> bool {
+        self.weight(coding) > 0.0
+    }
+
+    fn weight(&self, coding: ContentCoding) -> f32 {
         match coding {
             ContentCoding::Brotli => self.brotli,
             ContentCoding::Gzip => self.gzip,
         }
-    }
-}
-
-impl CodingWeights {
-    fn accepted(&self) -> AcceptedCodings {
-        // `*` sets the weight of the codings that the field does not name (RFC 9110 §12.5.3).
-        let brotli = self.brotli.or(self.others).unwrap_or(0.0);
-        let gzip = self.gzip.or(self.others).unwrap_or(0.0);
-        // On a tie, brotli wins because its results are shorter.
-        let (coding, best) = if brotli >= gzip {
-            (ContentCoding::Brotli, brotli)
-        } else {
-            (ContentCoding::Gzip, gzip)
-        };
-        // Identity is acceptable without being named, so only a higher weight makes it better.
-        let plain_is_better = self.identity.is_some_and(|identity| identity > best);
-        let preferred = (best > 0.0 && !plain_is_better).then_some(coding);
-        AcceptedCodings { brotli: brotli > 0.0, gzip: gzip > 0.0, preferred }
     }
 }
 
