@@ -54,11 +54,7 @@ impl SiteCookie {
 
     /// Returns the cookie's value in a request.
     pub(crate) fn find(self, app: &AppState, headers: &HeaderMap) -> Option<String> {
-        let name = self.name(app.shared.site.secure_cookies);
-        let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
-        let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
-        let value = pairs.map(|(key, value)| (key.trim(), value.trim()));
-        let value = value.filter(|(key, _)| *key == name).map(|(_, value)| value).next()?;
+        let value = cookie_value(headers, self.name(app.shared.site.secure_cookies))?;
         // An overlong value cannot be a token of this service.
         (!value.is_empty() && value.len() <= TOKEN_BYTES_MAX).then(|| value.to_owned())
     }
@@ -84,6 +80,15 @@ impl SiteCookie {
         let text = format!("{name}={value}; Path={path}; HttpOnly; SameSite=Lax{age}{tail}");
         HeaderValue::from_str(&text).ok()
     }
+}
+
+/// Returns the value of the cookie `name` in a request.
+pub(crate) fn cookie_value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+    // HTTP/2 clients may split cookies into several headers (RFC 9113 §8.2.3).
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+    let (_, value) = pairs.find(|(own, _)| own.trim() == name)?;
+    Some(value.trim())
 }
 
 /// Returns the CSRF token of forms, derived from a cookie's value.

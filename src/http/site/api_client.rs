@@ -17,7 +17,7 @@ use crate::http::AppState;
 use crate::http::credentials;
 use crate::http::session::SiteVisitor;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use api::{Answer, Endpoint, Fault, Location, NoBody, RequestBody, target};
+use api::{Answer, Endpoint, NoBody, RequestBody, target};
 
 /// Bytes of an API response that a page is built from. A collection with all its documents is the
 /// largest.
@@ -148,10 +148,10 @@ impl ApiRefusal {
     }
 
     /// A form whose field for the property `path` breaks `rule` of the contract, in the form of the API's refusal.
-    pub(super) fn invalid(rule: &'static str, path: &str, message: &str) -> Self {
-        let wrong = Fault::new(rule, Location::Body, path, format!("{path} {message}"));
-        let error_code = format!("{}.openapi.requestValidation", wrong.rule);
-        Self::of_field(StatusCode::BAD_REQUEST, error_code, &wrong.path, &wrong.message)
+    pub(super) fn invalid(rule: &str, path: &str, message: &str) -> Self {
+        let error_code = format!("{rule}.openapi.requestValidation");
+        let message = format!("{path} {message}");
+        Self::of_field(StatusCode::BAD_REQUEST, error_code, path, &message)
     }
 
     /// Returns the messages to show on a page: the messages of the entries, or the document's message if it has no

@@ -4,7 +4,7 @@ use axum::http::HeaderMap;
 use serde::Serialize;
 use strum::{EnumString, IntoStaticStr};
 
-use super::language::{PREFERENCE_S, preference_cookie, set_preference};
+use super::language::{PREFERENCE_S, chosen, set_preference};
 
 /// The cookie that stores a visitor's choice.
 const COOKIE: &str = "wirephoto_density";
@@ -24,8 +24,7 @@ pub(super) enum WallDensity {
 impl WallDensity {
     /// Returns the density for a request: the visitor's choice, or medium.
     pub(super) fn from_headers(headers: &HeaderMap) -> Self {
-        let chosen = preference_cookie(headers, COOKIE);
-        chosen.and_then(|name| name.parse().ok()).unwrap_or_default()
+        chosen(headers, COOKIE).unwrap_or_default()
     }
 
     /// Returns the `Set-Cookie` value that stores the choice for a year.

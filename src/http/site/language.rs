@@ -1,12 +1,13 @@
 //! The languages of the pages: English, which is the language of the templates, and Swedish.
 
-use std::{collections::HashMap, future::Future};
+use std::{collections::HashMap, future::Future, str::FromStr};
 
 use axum::http::{HeaderMap, header};
 use minijinja::value::{Rest, Value};
 use rust_embed::RustEmbed;
 use strum::{EnumString, IntoStaticStr};
 
+use crate::http::session::cookie_value;
 use crate::runtime::error::{Error, Result};
 
 /// Languages of an `Accept-Language` header that are considered.
@@ -75,8 +76,7 @@ impl PageLanguage {
     /// Returns the language of a request: the visitor's choice, else the browser's most preferred supported
     /// language, else English.
     pub(in crate::http) fn from_headers(headers: &HeaderMap) -> Self {
-        let chosen = preference_cookie(headers, COOKIE).and_then(|tag| tag.parse().ok());
-        chosen.or_else(|| accepted_language(headers)).unwrap_or_default()
+        chosen(headers, COOKIE).or_else(|| accepted_language(headers)).unwrap_or_default()
     }
 
     /// Returns the `Set-Cookie` value that stores the choice for a year.
@@ -107,13 +107,9 @@ pub(super) fn set_preference(name: &str, value: &str, age_s: u32) -> String {
     format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={age_s}")
 }
 
-/// Returns the value of the cookie `name`, which stores a choice of the visitor.
-pub(super) fn preference_cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
-    // HTTP/2 clients may split cookies into several headers (RFC 9113 §8.2.3).
-    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
-    let (_, value) = pairs.find(|(own, _)| own.trim() == name)?;
-    Some(value.trim())
+/// Returns the choice of the visitor that the cookie `name` stores.
+pub(super) fn chosen<T: FromStr>(headers: &HeaderMap, name: &str) -> Option<T> {
+    cookie_value(headers, name)?.parse().ok()
 }
 
 fn accepted_language(headers: &HeaderMap) -> Option<PageLanguage> {

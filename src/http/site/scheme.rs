@@ -3,7 +3,7 @@
 use axum::http::HeaderMap;
 use strum::{EnumString, IntoStaticStr};
 
-use super::language::{PREFERENCE_S, preference_cookie, set_preference};
+use super::language::{PREFERENCE_S, chosen, set_preference};
 
 /// A colour scheme of the pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,8 +28,7 @@ impl ColourScheme {
 
     /// Returns the scheme of a request: the visitor's choice, else the system's.
     pub(super) fn from_headers(headers: &HeaderMap) -> Self {
-        let chosen = preference_cookie(headers, COOKIE);
-        chosen.and_then(|name| name.parse().ok()).unwrap_or_default()
+        chosen(headers, COOKIE).unwrap_or_default()
     }
 
     /// Returns the `Set-Cookie` value that stores the choice for a year, or removes the cookie for the default.
