@@ -16,8 +16,8 @@ const TEASER_CHARS: usize = 220;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct ItemPicture {
     pub(super) url: String,
-    pub(super) width: u64,
-    pub(super) height: u64,
+    pub(super) width: u32,
+    pub(super) height: u32,
 }
 
 /// The properties of an item that lists show.
@@ -135,8 +135,8 @@ pub(super) fn rendition(document: &Value, name: RenditionName) -> Option<ItemPic
     })?;
     Some(ItemPicture {
         url: found["href"].as_str()?.to_owned(),
-        width: found["width"].as_u64()?,
-        height: found["height"].as_u64()?,
+        width: u32::try_from(found["width"].as_u64()?).ok()?,
+        height: u32::try_from(found["height"].as_u64()?).ok()?,
     })
 }
 
@@ -154,9 +154,15 @@ fn srcset(pictures: [&Option<ItemPicture>; 3]) -> String {
 impl ItemPicture {
     /// Returns the class of `site.css` for the picture's aspect ratio, in thirtieths.
     pub(super) fn shape(&self) -> String {
-        let height = self.height.max(1);
-        // Rounded to the nearest thirtieth, within the range of the style sheet's classes.
-        format!("r{}", ((60 * self.width + height) / (2 * height)).clamp(15, 75))
+        // Within the range of the style sheet's classes.
+        format!("r{}", self.thirtieths().clamp(15, 75))
+    }
+
+    /// Returns the aspect ratio, rounded to the nearest thirtieth.
+    pub(super) fn thirtieths(&self) -> u64 {
+        let width = u64::from(self.width);
+        let height = u64::from(self.height.max(1));
+        (60 * width + height) / (2 * height)
     }
 
     /// Returns the picture with the URL for use in a page; `None` if its URL is not below `base`. Pictures that

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::{CropPictures, RenditionLink, SiteRequest};
+use super::{CropPictures, ItemPicture, SiteRequest};
 use imaging::ImageFormat;
 use model::media_url::{MediaPath, PictureOperation};
 use model::{ItemKey, ResizeSpec};
@@ -94,7 +94,7 @@ pub(super) fn picture_markup(
     headline: &str,
 ) -> String {
     let CropPictures { hires, preview, .. } = pictures;
-    let RenditionLink { href, width, height } = preview;
+    let ItemPicture { url, width, height } = preview;
     let widths = widths.map_or_else(|| vec![*width], |widths| widths.of_crop(pictures));
     let sources = [ImageFormat::AVIF, ImageFormat::WEBP]
         .map(|format| source(preview, &widths, format))
@@ -106,24 +106,24 @@ pub(super) fn picture_markup(
     };
     format!(
         "<!-- This is the preview. The original, {} × {}, with a key: {} -->\n<picture>\n{sources}  \
-         <img\n    src=\"{href}\"\n{jpegs}    width=\"{width}\" height=\"{height}\"\n    \
+         <img\n    src=\"{url}\"\n{jpegs}    width=\"{width}\" height=\"{height}\"\n    \
          alt=\"{}\" loading=\"lazy\">\n</picture>",
         hires.width,
         hires.height,
-        hires.href,
+        hires.url,
         in_markup(headline)
     )
 }
 
 /// Writes the `<source>` element with the candidates in one format.
-fn source(preview: &RenditionLink, widths: &[u32], format: ImageFormat) -> String {
+fn source(preview: &ItemPicture, widths: &[u32], format: ImageFormat) -> String {
     let candidates = candidates(preview, widths, format);
     format!("  <source\n    type=\"{}\"\n{candidates}>\n", format.mime_type())
 }
 
 /// Writes the attributes `srcset` and `sizes` for one format, each on its own line. With a single width, writes
 /// only `srcset`.
-fn candidates(preview: &RenditionLink, widths: &[u32], format: ImageFormat) -> String {
+fn candidates(preview: &ItemPicture, widths: &[u32], format: ImageFormat) -> String {
     let own = preview.width;
     if let [width] = widths {
         return format!("    srcset=\"{}\"", candidate_address(preview, *width, format));
@@ -136,10 +136,10 @@ fn candidates(preview: &RenditionLink, widths: &[u32], format: ImageFormat) -> S
     format!("    srcset=\"{listed}\"\n    sizes=\"(max-width: {own}px) 100vw, {own}px\"")
 }
 
-fn candidate_address(preview: &RenditionLink, width: u32, format: ImageFormat) -> String {
+fn candidate_address(preview: &ItemPicture, width: u32, format: ImageFormat) -> String {
     // The width of the cut of the Preview is one of `widths`. It needs no resize operation.
     let resized = (width != preview.width).then_some(width);
-    address(&preview.href, resized, format).unwrap_or_else(|| preview.href.clone())
+    address(&preview.url, resized, format).unwrap_or_else(|| preview.url.clone())
 }
 
 /// Returns the URL of the picture at `href` in a different format, and in a different width if `width` is given.
@@ -180,8 +180,8 @@ mod tests {
 
     /// A crop of the Preview of a photograph of 4000 pixels.
     fn cut(width: u32) -> CropPictures {
-        let link = |width: u32, name: &str| RenditionLink {
-            href: format!("http://a/media/image/a_b-crop_w{width}_h9_x0_y0_{name}.jpg"),
+        let link = |width: u32, name: &str| ItemPicture {
+            url: format!("http://a/media/image/a_b-crop_w{width}_h9_x0_y0_{name}.jpg"),
             width,
             height: 9,
         };

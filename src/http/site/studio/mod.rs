@@ -59,27 +59,12 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/item/{media_type}/{id}/crop/hires", get(proof::show_hires))
 }
 
-/// A rendition, as described in the item's document.
-#[derive(Clone, Debug, Serialize)]
-struct RenditionLink {
-    href: String,
-    width: u32,
-    height: u32,
-}
-
-impl RenditionLink {
-    /// Finds the rendition `name` of a document.
-    fn find(document: &Value, name: RenditionName) -> Option<Self> {
-        let ItemPicture { url, width, height } = rendition(document, name)?;
-        let width = u32::try_from(width).ok()?;
-        Some(Self { href: url, width, height: u32::try_from(height).ok()? })
-    }
-
+impl ItemPicture {
     /// Adds the watermark operation after the crop.
     fn with_watermark(mut self, is_marked: bool) -> Self {
         // The name of the rendition follows the last underscore. An id may contain underscores too.
-        if is_marked && let Some((picture, name)) = self.href.rsplit_once('_') {
-            self.href = format!("{picture}-watermark_{name}");
+        if is_marked && let Some((picture, name)) = self.url.rsplit_once('_') {
+            self.url = format!("{picture}-watermark_{name}");
         }
         self
     }
@@ -92,14 +77,14 @@ impl RenditionLink {
 /// The three renditions of a photograph, complete or cropped.
 #[derive(Clone, Debug, Serialize)]
 struct CropPictures {
-    hires: RenditionLink,
-    preview: RenditionLink,
-    thumbnail: RenditionLink,
+    hires: ItemPicture,
+    preview: ItemPicture,
+    thumbnail: ItemPicture,
 }
 
 impl CropPictures {
     fn find(document: &Value, is_marked: bool) -> Option<Self> {
-        let find = |name| Some(RenditionLink::find(document, name)?.with_watermark(is_marked));
+        let find = |name| Some(rendition(document, name)?.with_watermark(is_marked));
         Some(Self {
             hires: find(RenditionName::NORMAL_HIRES)?,
             preview: find(RenditionName::NORMAL_PREVIEW)?,
@@ -321,7 +306,7 @@ fn crop_context(
         alt => in_markup(headline),
         markup => picture_markup(&pictures, widths, headline),
         language => text(&photo.document, "language"),
-        shape => shape_class(photo.pictures.preview.size()),
+        shape => shape_class(&photo.pictures.preview),
         photo => Serde(photo.pictures.clone()),
         crop => Serde(pictures),
         rect => Serde(rect),
@@ -374,12 +359,10 @@ fn third_line(start: u32, length: u32, thirds: f64) -> f64 {
 
 /// Returns the CSS class for the aspect ratio of a picture, in thirtieths. Narrow pictures have classes in
 /// `studio.css`, all others in `site.css`.
-fn shape_class(size: Size) -> String {
-    let width = u64::from(size.width);
-    let height = u64::from(size.height.max(1));
-    match (60 * width + height) / (2 * height) {
+fn shape_class(picture: &ItemPicture) -> String {
+    match picture.thirtieths() {
         narrow @ ..15 => format!("r{}", narrow.max(1)),
-        15.. => ItemPicture { url: String::new(), width, height }.shape(),
+        15.. => picture.shape(),
     }
 }
 
@@ -389,16 +372,17 @@ mod tests {
 
     #[test]
     fn the_mark_goes_behind_the_crop() {
-        let href = "http://a/media/image/a_b-crop_w1_h1_x0_y0_NormalPreview.jpg".to_owned();
-        let marked = RenditionLink { href, width: 1, height: 1 }.with_watermark(true);
+        let url = "http://a/media/image/a_b-crop_w1_h1_x0_y0_NormalPreview.jpg".to_owned();
+        let marked = ItemPicture { url, width: 1, height: 1 }.with_watermark(true);
         let expected = "http://a/media/image/a_b-crop_w1_h1_x0_y0-watermark_NormalPreview.jpg";
-        assert_eq!(marked.href, expected);
+        assert_eq!(marked.url, expected);
     }
 
     #[test]
     fn a_shape_is_a_class_of_the_style_sheet() {
         let check = |width, height, class: &str| {
-            assert_eq!(shape_class(Size::new(width, height)), class, "{width}x{height}");
+            let picture = ItemPicture { url: String::new(), width, height };
+            assert_eq!(shape_class(&picture), class, "{width}x{height}");
         };
         check(1024, 683, "r45");
         check(683, 1024, "r20");

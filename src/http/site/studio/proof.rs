@@ -4,7 +4,7 @@ use axum::{extract::Path, http::header};
 use serde::Serialize;
 
 use super::{
-    CropForm, PageResult, RenditionLink, SiteRequest, StudioPhoto, bought_under, hires_path,
+    CropForm, ItemPicture, PageResult, SiteRequest, StudioPhoto, bought_under, hires_path,
 };
 use crate::http::cache_policy::CachePolicy;
 use crate::http::media;
@@ -36,7 +36,7 @@ enum ProofSource {
 impl CropProof {
     /// Builds the proof of the crop `rect`, whose cut of the Preview is `preview`. `hires` is the URL of its cut
     /// of the Hires, if the visitor may see it.
-    pub(super) fn new(preview: &RenditionLink, rect: Rect, hires: Option<String>) -> Self {
+    pub(super) fn new(preview: &ItemPicture, rect: Rect, hires: Option<String>) -> Self {
         if let Some(src) = hires
             // A larger crop would transfer several megabytes each time the frame stops moving.
             && rect.size().pixels() <= STUDIO_PROOF_PX_MAX
@@ -50,8 +50,8 @@ impl CropProof {
         }
         let source =
             if preview.width >= rect.width { ProofSource::Whole } else { ProofSource::Preview };
-        let RenditionLink { href, width, height } = preview.clone();
-        Self { src: href, width, height, source }
+        let ItemPicture { url, width, height } = preview.clone();
+        Self { src: url, width, height, source }
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
     fn a_crop_is_shown_from_the_hires_where_it_is_bought_and_not_too_large() {
         let key: ItemKey = "image/a".parse().unwrap();
         let check = |side: u32, preview: u32, is_bought: bool, source, src: &str| {
-            let cut = RenditionLink { href: "p".to_owned(), width: preview, height: preview };
+            let cut = ItemPicture { url: "p".to_owned(), width: preview, height: preview };
             let rect = Rect::new(1, 2, Size::new(side, side));
             let proof =
                 CropProof::new(&cut, rect, is_bought.then(|| picture_url(&key, rect, true)));
