@@ -248,32 +248,6 @@ impl SiteRequest {
     }
 }
 
-/// A page request of a logged-in visitor. Other visitors are redirected to the login, and back afterwards.
-struct MemberRequest {
-    site: SiteRequest,
-    visitor: SiteVisitor,
-}
-
-impl Deref for MemberRequest {
-    type Target = SiteRequest;
-
-    fn deref(&self) -> &SiteRequest {
-        &self.site
-    }
-}
-
-impl FromRequestParts<AppState> for MemberRequest {
-    type Rejection = PageError;
-
-    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, PageError> {
-        let site = SiteRequest::from_request_parts(parts, app).await?;
-        match site.visitor.clone() {
-            Some(visitor) => Ok(Self { site, visitor }),
-            None => Err(see_other(&login_url::login_url(&site.path_and_query)).into()),
-        }
-    }
-}
-
 /// A condition that a visitor must meet before a page or a form is handled.
 trait VisitorCheck {
     /// The maximum length of a form in bytes.
@@ -282,7 +256,8 @@ trait VisitorCheck {
     /// Fails with the response to a visitor who does not meet the condition. `headers` and `form` belong to the request,
     /// for a login that continues it.
     fn check(
-        member: &MemberRequest,
+        site: &SiteRequest,
+        visitor: &SiteVisitor,
         headers: &HeaderMap,
         form: Option<&DeferredForm>,
     ) -> Result<(), PageError>;
@@ -292,7 +267,12 @@ trait VisitorCheck {
 struct AnyMember;
 
 impl VisitorCheck for AnyMember {
-    fn check(_: &MemberRequest, _: &HeaderMap, _: Option<&DeferredForm>) -> Result<(), PageError> {
+    fn check(
+        _: &SiteRequest,
+        _: &SiteVisitor,
+        _: &HeaderMap,
+        _: Option<&DeferredForm>,
+    ) -> Result<(), PageError> {
         Ok(())
     }
 }
@@ -303,11 +283,11 @@ struct RecentLogin;
 
 impl VisitorCheck for RecentLogin {
     fn check(
-        member: &MemberRequest,
+        site: &SiteRequest,
+        visitor: &SiteVisitor,
         headers: &HeaderMap,
         form: Option<&DeferredForm>,
     ) -> Result<(), PageError> {
-        let MemberRequest { site, visitor } = member;
         // A stolen session must not suffice to create credentials that outlive it (contract login-19).
         let age_s = clock::now().duration_since(visitor.session.auth_time).as_secs();
         if age_s <= FRESH_LOGIN_S {
@@ -318,80 +298,59 @@ impl VisitorCheck for RecentLogin {
     }
 }
 
-/// A page request of a visitor who meets the condition `C`.
-struct Checked<C>(MemberRequest, PhantomData<C>);
+/// A page request of a logged-in visitor who meets the condition `C`. Anonymous visitors are redirected to the login,
+/// and back afterwards.
+struct MemberRequest<C = AnyMember> {
+    site: SiteRequest,
+    visitor: SiteVisitor,
+    condition: PhantomData<C>,
+}
 
 /// A page request of a visitor who logged in recently.
-type FreshMember = Checked<RecentLogin>;
+type FreshMember = MemberRequest<RecentLogin>;
 
-impl<C> Deref for Checked<C> {
-    type Target = MemberRequest;
+impl<C> Deref for MemberRequest<C> {
+    type Target = SiteRequest;
 
-    fn deref(&self) -> &MemberRequest {
-        &self.0
+    fn deref(&self) -> &SiteRequest {
+        &self.site
     }
 }
 
-impl<C: VisitorCheck> FromRequestParts<AppState> for Checked<C> {
+impl<C: VisitorCheck> FromRequestParts<AppState> for MemberRequest<C> {
     type Rejection = PageError;
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, PageError> {
-        let member = MemberRequest::from_request_parts(parts, app).await?;
-        C::check(&member, &parts.headers, None)?;
-        Ok(Self(member, PhantomData))
+        let site = SiteRequest::from_request_parts(parts, app).await?;
+        let Some(visitor) = site.visitor.clone() else {
+            return Err(see_other(&login_url::login_url(&site.path_and_query)).into());
+        };
+        C::check(&site, &visitor, &parts.headers, None)?;
+        Ok(Self { site, visitor, condition: PhantomData })
     }
 }
 
-/// A form sent by a visitor who meets the condition `C`.
-struct CheckedForm<C>(MemberForm, PhantomData<C>);
-
-/// A form sent by a visitor who logged in recently.
-type FreshMemberForm = CheckedForm<RecentLogin>;
-
-impl<C> Deref for CheckedForm<C> {
-    type Target = MemberForm;
-
-    fn deref(&self) -> &MemberForm {
-        &self.0
-    }
-}
-
-impl<C: VisitorCheck> FromRequest<AppState> for CheckedForm<C> {
-    type Rejection = PageError;
-
-    async fn from_request(request: Request, app: &AppState) -> Result<Self, PageError> {
-        Ok(Self(MemberForm::receive::<C>(request, app).await?, PhantomData))
-    }
-}
-
-/// A form sent by a logged-in visitor, with the CSRF token of the session.
-struct MemberForm {
-    member: MemberRequest,
+/// A form sent by a logged-in visitor who meets the condition `C`, with the CSRF token of the session.
+struct MemberForm<C = AnyMember> {
+    member: MemberRequest<C>,
     form: FormFields,
 }
 
-impl Deref for MemberForm {
-    type Target = MemberRequest;
+/// A form sent by a visitor who logged in recently.
+type FreshMemberForm = MemberForm<RecentLogin>;
 
-    fn deref(&self) -> &MemberRequest {
+impl<C> Deref for MemberForm<C> {
+    type Target = MemberRequest<C>;
+
+    fn deref(&self) -> &MemberRequest<C> {
         &self.member
     }
 }
 
-impl FromRequest<AppState> for MemberForm {
+impl<C: VisitorCheck> FromRequest<AppState> for MemberForm<C> {
     type Rejection = PageError;
 
     async fn from_request(request: Request, app: &AppState) -> Result<Self, PageError> {
-        Self::receive::<AnyMember>(request, app).await
-    }
-}
-
-impl MemberForm {
-    /// Receives the form of a visitor who meets the condition `C`.
-    async fn receive<C: VisitorCheck>(
-        request: Request,
-        app: &AppState,
-    ) -> Result<Self, PageError> {
         let (mut parts, body) = request.into_parts();
         let site = SiteRequest::from_request_parts(&mut parts, app).await?;
         // HTTP/2 names the host in `:authority`, HTTP/1.1 in the `Host` header.
@@ -414,9 +373,8 @@ impl MemberForm {
             let kept = kept.as_ref().ok_or_else(login::expired_form)?;
             return Err(kept.page(app, &visitor)?.into());
         }
-        let posted = Self { member: MemberRequest { site, visitor }, form };
-        C::check(&posted, &headers, kept.as_ref())?;
-        Ok(posted)
+        C::check(&site, &visitor, &headers, kept.as_ref())?;
+        Ok(Self { member: MemberRequest { site, visitor, condition: PhantomData }, form })
     }
 }
 

@@ -49,7 +49,7 @@ async fn page(member: &MemberRequest, status: StatusCode, error: Option<&str>) -
 pub(super) async fn change(State(app): State<AppState>, request: Request) -> PageResult {
     // Extracting the form below consumes the request.
     let address = edge::throttled_address(&app, &request);
-    let posted = MemberForm::from_request(request, &app).await?;
+    let posted = <MemberForm>::from_request(request, &app).await?;
     // Not trimmed: spaces around a password are part of it.
     let old = posted.form.find_untrimmed("old").unwrap_or_default();
     let new = posted.form.find_untrimmed("password").unwrap_or_default();

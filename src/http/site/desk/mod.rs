@@ -21,11 +21,11 @@ use axum::{
 };
 
 use super::{
-    Checked, CheckedForm, DeferredForm, MemberRequest, PageError, PageResult, SiteRequest,
-    VisitorCheck,
+    DeferredForm, MemberForm, MemberRequest, PageError, PageResult, SiteRequest, VisitorCheck,
 };
 use crate::http::AppState;
 use crate::http::form::see_other;
+use crate::http::session::SiteVisitor;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::DESK_FORM_BYTES_MAX;
 
@@ -56,19 +56,20 @@ async fn to_uploads(_editor: EditorRequest) -> PageResult {
 struct Editor;
 
 /// A page request of an editor of the agency.
-type EditorRequest = Checked<Editor>;
+type EditorRequest = MemberRequest<Editor>;
 /// A form sent by an editor of the agency.
-type EditorForm = CheckedForm<Editor>;
+type EditorForm = MemberForm<Editor>;
 
 impl VisitorCheck for Editor {
     const BYTES_MAX: usize = DESK_FORM_BYTES_MAX;
 
     fn check(
-        member: &MemberRequest,
+        _: &SiteRequest,
+        visitor: &SiteVisitor,
         _: &HeaderMap,
         _: Option<&DeferredForm>,
     ) -> Result<(), PageError> {
-        if member.visitor.is_provider() {
+        if visitor.is_provider() {
             return Ok(());
         }
         let message = "Only providers may send, change and withdraw items";

@@ -20,8 +20,9 @@ use minijinja::context;
 
 use super::account::ListPage;
 use super::{
-    AppState, Checked, CheckedForm, DeferredForm, MemberRequest, PageError, VisitorCheck,
+    AppState, DeferredForm, MemberForm, MemberRequest, PageError, SiteRequest, VisitorCheck,
 };
+use crate::http::session::SiteVisitor;
 
 /// The routes of the operators' pages.
 pub(super) fn routes() -> Router<AppState> {
@@ -39,21 +40,22 @@ pub(super) fn routes() -> Router<AppState> {
 struct Operator;
 
 /// A page request of a visitor with the operator role.
-type OperatorRequest = Checked<Operator>;
+type OperatorRequest = MemberRequest<Operator>;
 /// A form sent by a visitor with the operator role.
-type OperatorForm = CheckedForm<Operator>;
+type OperatorForm = MemberForm<Operator>;
 
 impl VisitorCheck for Operator {
     fn check(
-        member: &MemberRequest,
+        site: &SiteRequest,
+        visitor: &SiteVisitor,
         _: &HeaderMap,
         _: Option<&DeferredForm>,
     ) -> Result<(), PageError> {
-        if member.visitor.has_operator_role() {
+        if visitor.has_operator_role() {
             return Ok(());
         }
         let status = StatusCode::FORBIDDEN;
-        Err(member.page_with(status, "operator/forbidden.html", context! {})?.into())
+        Err(site.page_with(status, "operator/forbidden.html", context! {})?.into())
     }
 }
 
