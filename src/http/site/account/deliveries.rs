@@ -8,7 +8,7 @@ use api::deliveries::{DELIVERIES_SIZE_DEFAULT, ListDeliveries};
 use model::account::DeliveryState;
 
 pub(super) async fn list(member: MemberRequest) -> PageResult {
-    let list_page = ListPage::from_query(&member, "state", DELIVERIES_SIZE_DEFAULT)?;
+    let list_page = ListPage::from_query(&member, &["state"], DELIVERIES_SIZE_DEFAULT)?;
     let state = member.query.variant::<DeliveryState>("state")?;
     let request =
         ListDeliveries { size: list_page.size_with_next(), start: list_page.start_u32(), state };

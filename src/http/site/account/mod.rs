@@ -77,20 +77,22 @@ fn unless_refused<T>(outcome: Result<T, ApiRefusal>) -> Result<Option<T>, ApiRef
     }
 }
 
-/// A page of a long list, with the offset and the filter from the query.
-pub(super) struct ListPage<'a> {
-    /// The path of the page.
-    path: &'a str,
-    /// Name and value of the filter parameter.
-    pub(super) choice: (&'a str, Option<&'a str>),
+/// A page of a long list, with the offset and the filters from the query.
+pub(super) struct ListPage {
+    /// The first page.
+    first: ApiCall,
     pub(super) start: usize,
     size: usize,
 }
 
-impl<'a> ListPage<'a> {
-    pub(super) fn from_query(site: &'a SiteRequest, choice: &'a str, size: usize) -> Result<Self> {
-        let start = site.count_parameter("start")?;
-        Ok(Self { path: site.path(), choice: (choice, site.parameter(choice)?), start, size })
+impl ListPage {
+    /// Reads the offset of the page, and the parameters `filters`, which its neighbours keep.
+    pub(super) fn from_query(site: &SiteRequest, filters: &[&str], size: usize) -> Result<Self> {
+        let mut first = ApiCall::get(site.path());
+        for name in filters {
+            first = first.query([(*name, site.parameter(name)?)]);
+        }
+        Ok(Self { first, start: site.count_parameter("start")?, size })
     }
 
     /// The number of elements before the page.
@@ -115,7 +117,7 @@ impl<'a> ListPage<'a> {
     fn url(&self, start: usize) -> String {
         // The URL of the first page has no `start`, so that the page has a single URL.
         let start = (start > 0).then(|| start.to_string());
-        ApiCall::get(self.path).query([self.choice, ("start", start.as_deref())]).target
+        self.first.clone().query([("start", start.as_deref())]).target
     }
 }
 
@@ -127,7 +129,8 @@ mod tests {
 
     #[test]
     fn a_part_of_a_list_knows_its_neighbours() {
-        let part = |start| ListPage { path: "/p", choice: ("state", Some("a&b")), start, size: 2 };
+        let first = ApiCall::get("/p").query([("state", Some("a&b"))]);
+        let part = |start| ListPage { first: first.clone(), start, size: 2 };
         assert_eq!(part(2).size_with_next(), 3);
         let check = |start, count, newer: Option<&str>, older: Option<&str>| {
             let mut listed = vec![Value::Null; count];

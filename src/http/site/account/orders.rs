@@ -16,7 +16,7 @@ use api::organization::LoadOrganization;
 use model::account::{AgreementType, OrderStatus};
 
 pub(super) async fn list(member: MemberRequest) -> PageResult {
-    let list_page = ListPage::from_query(&member, "status", ORDERS_SIZE_DEFAULT)?;
+    let list_page = ListPage::from_query(&member, &["status"], ORDERS_SIZE_DEFAULT)?;
     let status = member.query.variant("status")?.unwrap_or(OrderStatus::All);
     let request =
         ListOrders { size: list_page.size_with_next(), start: list_page.start_u32(), status };

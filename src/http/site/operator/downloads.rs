@@ -18,6 +18,7 @@ use strum::VariantNames;
 
 use super::OperatorRequest;
 use super::chart::{DayChart, share};
+use crate::http::site::account::ListPage;
 use crate::http::site::csv::{separator, spreadsheet_text};
 use crate::http::site::{ApiCall, ApiRefusal, PageResult, SiteRequest, form_refusal, language};
 use crate::runtime::clock;
@@ -34,7 +35,7 @@ const PAGE_FILE: &str = "/operator/downloads.csv";
 const FILTERS: [DownloadGrouping; 3] =
     [DownloadGrouping::Organization, DownloadGrouping::Agreement, DownloadGrouping::Item];
 /// The parameters that select the statistic, both of the page and of the API.
-const PARAMETERS: [&str; 6] = ["by", "from", "to", "organization", "agreement", "item"];
+const PARAMETERS: [&str; 6] = ["agreement", "by", "from", "item", "organization", "to"];
 /// The lengths, in days, of the periods that the page offers.
 const PERIODS: [i32; 3] = [7, 30, 365];
 /// The length of the longest bar, in units of its SVG.
@@ -104,13 +105,6 @@ impl Choice {
     fn page(&self) -> String {
         self.at(PAGE).target
     }
-
-    /// Returns the URL of the page whose table begins with the row `start`.
-    fn page_at(&self, start: usize) -> String {
-        // The URL of the first page has no `start`, so that the page has a single URL.
-        let start = (start > 0).then(|| start.to_string());
-        self.at(PAGE).query([("start", start.as_deref())]).target
-    }
 }
 
 /// A row of the table.
@@ -137,8 +131,8 @@ impl ShownRow {
 
 pub(super) async fn show(member: OperatorRequest) -> PageResult {
     let choice = Choice::from_query(&member)?;
-    let start = member.count_parameter("start")?;
-    let (status, found) = match load(&member, &choice, start).await {
+    let list_page = ListPage::from_query(&member, &PARAMETERS, STATISTICS_SHOWN)?;
+    let (status, found) = match load(&member, &choice, &list_page).await {
         Ok(found) => (StatusCode::OK, found),
         Err(refusal) => {
             let refusal = form_refusal(refusal)?;
@@ -153,7 +147,7 @@ pub(super) async fn show(member: OperatorRequest) -> PageResult {
         context! { by => *by, target, current => *by == current }
     });
     let groupings: PageValue = groupings.collect();
-    let context = context! { by => current, groupings, start, ..found };
+    let context = context! { by => current, groupings, start => list_page.start, ..found };
     member.page_with(status, "operator/downloads.html", context)
 }
 
@@ -172,7 +166,11 @@ pub(super) async fn export(member: OperatorRequest) -> PageResult {
     Ok(Response::from_parts(parts, Body::from(text)))
 }
 
-async fn load(site: &SiteRequest, choice: &Choice, start: usize) -> Result<PageValue, ApiRefusal> {
+async fn load(
+    site: &SiteRequest,
+    choice: &Choice,
+    list_page: &ListPage,
+) -> Result<PageValue, ApiRefusal> {
     let query = choice.query()?;
     let all_days = usize::try_from(STATISTICS_DAYS_MAX).unwrap_or(usize::MAX);
     let by_day = DownloadQuery { by: DownloadGrouping::Day, ..query.clone() };
@@ -185,9 +183,12 @@ async fn load(site: &SiteRequest, choice: &Choice, start: usize) -> Result<PageV
         // The table shows the same days as the chart.
         (std::mem::take(&mut days), PageValue::from(()))
     } else {
-        rows_of_page(site, choice, &query, start).await?
+        let size = list_page.size_with_next();
+        let mut rows = ask(site, query.clone(), list_page.start, size).await?.rows;
+        let pager = list_page.paginate(&mut rows);
+        (rows, pager)
     };
-    let most = most(site, &query, start, &rows).await?;
+    let most = most(site, &query, list_page.start, &rows).await?;
     let rows: Vec<ShownRow> =
         rows.into_iter().map(|row| ShownRow::new(row, choice, most)).collect();
     Ok(context! {
@@ -211,22 +212,6 @@ async fn ask(
     size: usize,
 ) -> Result<DownloadStatistics, ApiRefusal> {
     site.ask(&LoadDownloads { query, range: ListRange { size, start } }).await
-}
-
-/// Loads one page of the table, with the URLs of the previous and the next page.
-async fn rows_of_page(
-    site: &SiteRequest,
-    choice: &Choice,
-    query: &DownloadQuery,
-    start: usize,
-) -> Result<(Vec<DownloadRow>, PageValue), ApiRefusal> {
-    // One extra row shows whether more rows follow.
-    let mut rows = ask(site, query.clone(), start, STATISTICS_SHOWN + 1).await?.rows;
-    let has_more = rows.len() > STATISTICS_SHOWN;
-    rows.truncate(STATISTICS_SHOWN);
-    let previous = (start > 0).then(|| choice.page_at(start.saturating_sub(STATISTICS_SHOWN)));
-    let next = has_more.then(|| choice.page_at(start.saturating_add(STATISTICS_SHOWN)));
-    Ok((rows, context! { previous, next }))
 }
 
 /// Returns the highest number of downloads of any row. The bars of all pages are scaled to it.
@@ -355,13 +340,6 @@ mod tests {
         let counts = DownloadCounts { downloads: 5, ..DownloadCounts::default() };
         let row = DownloadRow { counts, ..DownloadRow::default() };
         assert_eq!(ShownRow::new(row, &Choice::default(), 20).bar, 25);
-    }
-
-    #[test]
-    fn the_table_has_addresses_without_a_needless_start() {
-        let choice = choice(&[("by", "item"), ("item", "image/a")]);
-        assert_eq!(choice.page_at(0), "/operator/downloads?by=item&item=image%2Fa");
-        assert_eq!(choice.page_at(50), "/operator/downloads?by=item&item=image%2Fa&start=50");
     }
 
     #[test]

@@ -60,6 +60,6 @@ impl VisitorCheck for Operator {
 }
 
 /// Returns the part of an API's list that a page shows.
-fn range_of(list_page: &ListPage<'_>) -> ListRange {
+fn range_of(list_page: &ListPage) -> ListRange {
     ListRange { size: list_page.size_with_next(), start: list_page.start }
 }

@@ -25,7 +25,7 @@ pub(super) async fn deliveries(member: OperatorRequest) -> PageResult {
 
 /// Shows the deliveries, with the refusal of a form.
 async fn show_deliveries(site: &SiteRequest, refusal: Option<ApiRefusal>) -> PageResult {
-    let list_page = ListPage::from_query(site, "state", OPERATOR_LISTED)?;
+    let list_page = ListPage::from_query(site, &["state"], OPERATOR_LISTED)?;
     let state = site.query.variant("state")?;
     let request = ListAllDeliveries { range: range_of(&list_page), state };
     let mut listed = site.ask(&request).await?.deliveries;
@@ -61,7 +61,7 @@ pub(super) async fn messages(member: OperatorRequest) -> PageResult {
 
 /// Shows the messages, with the refusal of a form.
 async fn show_messages(site: &SiteRequest, refusal: Option<ApiRefusal>) -> PageResult {
-    let list_page = ListPage::from_query(site, "state", OPERATOR_LISTED)?;
+    let list_page = ListPage::from_query(site, &["state"], OPERATOR_LISTED)?;
     let state = site.query.variant("state")?;
     let request = ListMessages { range: range_of(&list_page), state };
     let mut listed = site.ask(&request).await?.messages;
@@ -117,11 +117,11 @@ fn back(path: &str, state: Option<&str>, done: &str, count: Option<&str>) -> Str
 /// the errors of the previous form.
 fn list_context(
     site: &SiteRequest,
-    list_page: &ListPage<'_>,
+    list_page: &ListPage,
     refusal: Option<&ApiRefusal>,
 ) -> Result<PageValue, PageError> {
     Ok(context! {
-        state => list_page.choice.1,
+        state => site.parameter("state")?,
         start => list_page.start,
         count => site.query.integer("count", 0..=i64::MAX)?,
         alert => refusal.map(ApiRefusal::sentences),

@@ -9,24 +9,21 @@ use crate::http::site::PageResult;
 use crate::http::site::account::ListPage;
 use crate::runtime::limits::OPERATOR_LISTED;
 
-/// The lists have no filter, but the pager needs the name of a parameter.
-const NO_FILTER: &str = "kind";
-
 pub(super) async fn ingest_errors(member: OperatorRequest) -> PageResult {
-    let list_page = ListPage::from_query(&member, NO_FILTER, OPERATOR_LISTED)?;
+    let list_page = ListPage::from_query(&member, &[], OPERATOR_LISTED)?;
     let found = member.ask(&ListIngestErrors { range: range_of(&list_page) }).await?;
     show(&member, &list_page, found.ingest_errors, "operator/ingest.html")
 }
 
 pub(super) async fn slow_searches(member: OperatorRequest) -> PageResult {
-    let list_page = ListPage::from_query(&member, NO_FILTER, OPERATOR_LISTED)?;
+    let list_page = ListPage::from_query(&member, &[], OPERATOR_LISTED)?;
     let found = member.ask(&ListSlowSearches { range: range_of(&list_page) }).await?;
     show(&member, &list_page, found.slow_searches, "operator/searches.html")
 }
 
 fn show<T: Serialize>(
     member: &OperatorRequest,
-    list_page: &ListPage<'_>,
+    list_page: &ListPage,
     mut records: Vec<T>,
     template: &str,
 ) -> PageResult {
