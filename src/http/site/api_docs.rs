@@ -18,8 +18,9 @@ const PAGE_PATH: &str = "/docs";
 
 /// The documentation page of the APIs.
 pub struct ApiDocs {
-    /// The page for anonymous visitors in each language.
-    pages: [(PageLanguage, TaggedText); 2],
+    /// The pages for anonymous visitors.
+    english: TaggedText,
+    swedish: TaggedText,
     /// HTML of the page below its head.
     body: String,
 }
@@ -33,8 +34,7 @@ impl ApiDocs {
         let body = pages.render_in(PageLanguage::English, "docs_body.html", context)?;
         let english = render_page(pages, PageLanguage::English, site_name, &body)?;
         let swedish = render_page(pages, PageLanguage::Swedish, site_name, &body)?;
-        let pages = [(PageLanguage::English, english), (PageLanguage::Swedish, swedish)];
-        Ok(Self { pages, body })
+        Ok(Self { english, swedish, body })
     }
 
     /// Responds with the page for anonymous visitors in `language`.
@@ -44,9 +44,10 @@ impl ApiDocs {
         method: &Method,
         headers: &HeaderMap,
     ) -> Response {
-        let found = self.pages.iter().find(|(page_language, _)| *page_language == language);
-        // Every language has a page, so the fallback is never used.
-        let (_, page) = found.unwrap_or(&self.pages[0]);
+        let page = match language {
+            PageLanguage::English => &self.english,
+            PageLanguage::Swedish => &self.swedish,
+        };
         page.response("text/html; charset=utf-8", method, headers)
     }
 

@@ -292,7 +292,7 @@ fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>)
 }
 
 /// Returns the names in a list of concepts.
-fn names(document: &Value, list: &str) -> Vec<String> {
+pub(super) fn names(document: &Value, list: &str) -> Vec<String> {
     let concepts = document[list].as_array().into_iter().flatten();
     concepts.filter_map(|concept| concept["name"].as_str().map(str::to_owned)).collect()
 }

@@ -6,7 +6,7 @@ use api::content::{
     ANY_MEDIA_TYPE, FilterValues, SearchItems, SearchPeriod, SearchScope, SuggestTexts,
 };
 use jiff::civil::Date;
-use serde::{Serialize, Serializer, ser::SerializeSeq};
+use serde::{Serialize, Serializer};
 use strum::VariantNames;
 
 use super::{ApiCall, ApiRefusal, SiteRequest};
@@ -335,11 +335,7 @@ fn serialize_filters<S: Serializer>(
     filters: &[ItemFilter],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    let mut list = serializer.serialize_seq(Some(filters.len()))?;
-    for filter in filters {
-        list.serialize_element(&filter.to_string())?;
-    }
-    list.end()
+    serializer.collect_seq(filters.iter().map(ToString::to_string))
 }
 
 /// Parses a parameter of the page as the word of the API's parameter `name`; `None` if it is empty.

@@ -17,7 +17,8 @@ struct PageTemplates;
 
 /// The compiled page templates in each language.
 pub struct PageRenderer {
-    environments: [(PageLanguage, Environment<'static>); 2],
+    english: Environment<'static>,
+    swedish: Environment<'static>,
 }
 
 impl PageRenderer {
@@ -26,10 +27,9 @@ impl PageRenderer {
     ///
     /// Fails if a template is not UTF-8 or does not parse, or if the translations cannot be loaded.
     pub fn compile(zone: &TimeZone, offers_avif: bool) -> Result<Self> {
-        let english = environment(PageLanguage::English, zone, offers_avif)?;
-        let swedish = environment(PageLanguage::Swedish, zone, offers_avif)?;
         Ok(Self {
-            environments: [(PageLanguage::English, english), (PageLanguage::Swedish, swedish)],
+            english: environment(PageLanguage::English, zone, offers_avif)?,
+            swedish: environment(PageLanguage::Swedish, zone, offers_avif)?,
         })
     }
 
@@ -45,8 +45,10 @@ impl PageRenderer {
         name: &str,
         context: Value,
     ) -> Result<String> {
-        let found = self.environments.iter().find(|(own, _)| *own == language);
-        let (_, environment) = found.unwrap_or(&self.environments[0]);
+        let environment = match language {
+            PageLanguage::English => &self.english,
+            PageLanguage::Swedish => &self.swedish,
+        };
         let template = environment.get_template(name).map_err(Error::internal)?;
         template.render(context).map_err(Error::internal)
     }

@@ -16,6 +16,7 @@ use crate::http::site::api_client;
 use crate::http::site::api_client::ApiRefusal;
 use crate::http::site::credit::credit_line;
 use crate::http::site::csv::{csv_text, separator};
+use crate::http::site::item::names;
 use crate::http::site::language;
 use model::ItemKey;
 use model::item::MediaLinks;
@@ -75,8 +76,8 @@ impl CaptionEntry {
             source: trimmed(document, "source"),
             copyright,
             created: trimmed(document, "versioncreated"),
-            place: names(document, "place"),
-            persons: names(document, "person"),
+            place: names(document, "place").join(", "),
+            persons: names(document, "person").join(", "),
             ednote: trimmed(document, "ednote"),
             usageterms: trimmed(document, "usageterms"),
             readable: true,
@@ -98,12 +99,6 @@ impl CaptionEntry {
 
 fn trimmed(document: &Value, name: &str) -> String {
     api_client::text(document, name).trim().to_owned()
-}
-
-/// Joins the names in a list of concepts.
-fn names(document: &Value, list: &str) -> String {
-    let concepts = document[list].as_array().into_iter().flatten();
-    concepts.filter_map(|concept| concept["name"].as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// Loads the entries of the form's items, in the order of the form.
