@@ -3,27 +3,21 @@
 
 use serde::Serialize;
 
-use super::{FormFields, account, item_summary::key_of};
+use super::{FormFields, item_summary::key_of};
 
 /// A field of the form.
 #[derive(Debug, Serialize)]
 pub(super) struct KeptField<'a> {
     name: &'a str,
     value: String,
-    /// The label of a channel's setting, which depends on the method of the channel. It is in English and serves as key
-    /// of the translations.
-    label: Option<&'static str>,
 }
 
 /// Lists the fields of `form` in order.
 pub(super) fn shown(form: &FormFields) -> Vec<KeptField<'_>> {
-    let method = form.find("method").unwrap_or_default();
-    let fields = form.fields().map(|(name, value)| KeptField {
-        name,
-        value: display_value(name, value.trim()),
-        label: account::setting_label(method, name),
-    });
-    fields.collect()
+    let fields = form.fields();
+    fields
+        .map(|(name, value)| KeptField { name, value: display_value(name, value.trim()) })
+        .collect()
 }
 
 /// Formats a value for display: an item by its key, a channel by its name.
@@ -70,7 +64,7 @@ mod tests {
         );
         let uri = "return_to=%2F&uri=http%3A%2F%2Fa%2Fmedia%2Fimage%2Fb&file=image%2Fb.jpg";
         check(uri, &[("Item", "image&#x2f;b")]);
-        let channel = "method=sftp&setting.host=desk.example&active=on&setting.bucket=x";
+        let channel = "method=sftp&setting.host=desk.example&active=on&setting.other=x";
         check(channel, &[("Method", "SFTP"), ("Host", "desk.example"), ("Active", "Yes")]);
         let item = "item=image%2Fb&tag=%221%22&base.headline=Ice&headline=Snow";
         check(item, &[("Item", "image&#x2f;b"), ("Headline", "Snow")]);

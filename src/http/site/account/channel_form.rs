@@ -28,28 +28,21 @@ enum SettingKind {
     OptionalFlag,
 }
 
-/// A setting of a method. Its texts are in English and serve as keys of the translations.
+/// A setting of a method.
 #[derive(Clone, Copy, Debug)]
 struct ChannelSetting {
     name: &'static str,
-    label: &'static str,
     kind: SettingKind,
     is_needed: bool,
-    hint: &'static str,
 }
 
 impl ChannelSetting {
-    const fn needed(name: &'static str, label: &'static str, kind: SettingKind) -> Self {
-        Self { name, label, kind, is_needed: true, hint: "" }
+    const fn needed(name: &'static str, kind: SettingKind) -> Self {
+        Self { name, kind, is_needed: true }
     }
 
-    const fn optional(name: &'static str, label: &'static str, kind: SettingKind) -> Self {
-        Self { name, label, kind, is_needed: false, hint: "" }
-    }
-
-    const fn hint(mut self, hint: &'static str) -> Self {
-        self.hint = hint;
-        self
+    const fn optional(name: &'static str, kind: SettingKind) -> Self {
+        Self { name, kind, is_needed: false }
     }
 
     fn is_secret(&self) -> bool {
@@ -65,24 +58,20 @@ impl ChannelSetting {
     }
 }
 
-const HOST: ChannelSetting = ChannelSetting::needed("host", "Host", SettingKind::Text);
-const USER: ChannelSetting = ChannelSetting::needed("username", "User name", SettingKind::Text);
-const PASSWORD: ChannelSetting =
-    ChannelSetting::needed("password", "Password", SettingKind::Secret);
-const FOLDER: ChannelSetting = ChannelSetting::optional("path", "Folder", SettingKind::Text);
-const PLAIN: ChannelSetting =
-    ChannelSetting::optional("allowHttp", "Allow http without encryption", SettingKind::Checkbox);
-const AUTHORITY: ChannelSetting =
-    ChannelSetting::optional("ca", "CA certificates (PEM)", SettingKind::Lines)
-        .hint("Only for servers without a publicly trusted certificate.");
+const HOST: ChannelSetting = ChannelSetting::needed("host", SettingKind::Text);
+const PORT: ChannelSetting = ChannelSetting::optional("port", SettingKind::Number);
+const USER: ChannelSetting = ChannelSetting::needed("username", SettingKind::Text);
+const PASSWORD: ChannelSetting = ChannelSetting::needed("password", SettingKind::Secret);
+const FOLDER: ChannelSetting = ChannelSetting::optional("path", SettingKind::Text);
+const PLAIN: ChannelSetting = ChannelSetting::optional("allowHttp", SettingKind::Checkbox);
+const AUTHORITY: ChannelSetting = ChannelSetting::optional("ca", SettingKind::Lines);
 
-// The order of each array is the order of the fields on the page.
-const FTP: [ChannelSetting; 5] =
-    [HOST, ChannelSetting::optional("port", "Port", SettingKind::Number), USER, PASSWORD, FOLDER];
+// The order of each array is the order of the fields on the page, which names them (`channel_fields.html`).
+const FTP: [ChannelSetting; 5] = [HOST, PORT, USER, PASSWORD, FOLDER];
 const FTPS: [ChannelSetting; 7] = [
     HOST,
-    ChannelSetting::optional("port", "Port", SettingKind::Number),
-    ChannelSetting::optional("implicit", "Implicit TLS (port 990)", SettingKind::Checkbox),
+    PORT,
+    ChannelSetting::optional("implicit", SettingKind::Checkbox),
     USER,
     PASSWORD,
     FOLDER,
@@ -90,43 +79,35 @@ const FTPS: [ChannelSetting; 7] = [
 ];
 const SFTP: [ChannelSetting; 8] = [
     HOST,
-    ChannelSetting::optional("port", "Port", SettingKind::Number),
-    ChannelSetting::needed("hostKey", "Host key", SettingKind::Text)
-        .hint("Fingerprint (SHA256:…) or a line such as ssh-ed25519 AAAA…"),
+    PORT,
+    ChannelSetting::needed("hostKey", SettingKind::Text),
     USER,
-    ChannelSetting::optional("password", "Password", SettingKind::Secret)
-        .hint("Or use a private key below."),
-    ChannelSetting::optional("privateKey", "Private key (OpenSSH)", SettingKind::SecretLines),
-    ChannelSetting::optional("passphrase", "Private key passphrase", SettingKind::Secret),
+    ChannelSetting::optional("password", SettingKind::Secret),
+    ChannelSetting::optional("privateKey", SettingKind::SecretLines),
+    ChannelSetting::optional("passphrase", SettingKind::Secret),
     FOLDER,
 ];
 const S3: [ChannelSetting; 9] = [
-    ChannelSetting::needed("bucket", "Bucket", SettingKind::Text),
-    ChannelSetting::optional("region", "Region", SettingKind::Text)
-        .hint("For example eu-north-1."),
-    ChannelSetting::optional("prefix", "Folder", SettingKind::Text),
-    ChannelSetting::needed("accessKeyId", "Access key ID", SettingKind::Text),
-    ChannelSetting::needed("secretAccessKey", "Secret access key", SettingKind::Secret),
-    ChannelSetting::optional("endpoint", "Endpoint", SettingKind::Text)
-        .hint("Only for storage other than Amazon S3: https://…"),
-    ChannelSetting::optional("pathStyle", "Path-style addressing", SettingKind::OptionalFlag),
+    ChannelSetting::needed("bucket", SettingKind::Text),
+    ChannelSetting::optional("region", SettingKind::Text),
+    ChannelSetting::optional("prefix", SettingKind::Text),
+    ChannelSetting::needed("accessKeyId", SettingKind::Text),
+    ChannelSetting::needed("secretAccessKey", SettingKind::Secret),
+    ChannelSetting::optional("endpoint", SettingKind::Text),
+    ChannelSetting::optional("pathStyle", SettingKind::OptionalFlag),
     PLAIN,
     AUTHORITY,
 ];
 const WEBHOOK: [ChannelSetting; 5] = [
-    ChannelSetting::needed("url", "Address", SettingKind::Address).hint("https://… The part after the host is not shown again. An address that ends in /*** is kept as it is."),
-    ChannelSetting::needed("secret", "Signing secret", SettingKind::Secret)
-        .hint("whsec_ followed by base64, or at least 24 characters."),
-    ChannelSetting::optional("mode", "Content", SettingKind::Choice(&["notify", "files"])),
+    ChannelSetting::needed("url", SettingKind::Address),
+    ChannelSetting::needed("secret", SettingKind::Secret),
+    ChannelSetting::optional("mode", SettingKind::Choice(&["notify", "files"])),
     PLAIN,
     AUTHORITY,
 ];
-const EMAIL: [ChannelSetting; 1] =
-    [ChannelSetting::needed("to", "E-mail addresses", SettingKind::List)
-        .hint("One address per line.")];
+const EMAIL: [ChannelSetting; 1] = [ChannelSetting::needed("to", SettingKind::List)];
 // The operator creates these channels. Users see the form and can change only `active`.
-const DIRECTORY: [ChannelSetting; 1] =
-    [ChannelSetting::needed("path", "Folder", SettingKind::Text)];
+const DIRECTORY: [ChannelSetting; 1] = [ChannelSetting::needed("path", SettingKind::Text)];
 
 /// The methods of channels that users can create.
 pub(super) const OFFERED_METHODS: [ChannelMethod; 7] = [
@@ -140,19 +121,19 @@ pub(super) const OFFERED_METHODS: [ChannelMethod; 7] = [
 ];
 
 /// Formats with a check box. Other formats are entered as text.
-const FORMATS: [(&str, &str); 12] = [
-    ("_NormalHires.jpg", "Original (JPEG)"),
-    ("_NormalPreview.jpg", "Preview (JPEG)"),
-    ("_NormalPreview.webp", "Preview (WebP)"),
-    ("_WatermarkPreview.jpg", "Preview with watermark (JPEG)"),
-    ("_WebPreview.jpg", "Web preview (JPEG)"),
-    ("_NormalThumbnail.jpg", "Thumbnail (JPEG)"),
-    (".json", "Metadata (JSON)"),
-    (".xml", "Metadata (XML)"),
-    ("-cutpaste.txt", "Plain text"),
-    ("-indesign.txt", "InDesign text"),
-    (".pdf", "Graphic (PDF)"),
-    ("_NormalPreview.mp4", "Video preview (MP4)"),
+const FORMATS: [&str; 12] = [
+    "_NormalHires.jpg",
+    "_NormalPreview.jpg",
+    "_NormalPreview.webp",
+    "_WatermarkPreview.jpg",
+    "_WebPreview.jpg",
+    "_NormalThumbnail.jpg",
+    ".json",
+    ".xml",
+    "-cutpaste.txt",
+    "-indesign.txt",
+    ".pdf",
+    "_NormalPreview.mp4",
 ];
 
 /// Returns the settings of a method.
@@ -169,12 +150,6 @@ fn settings_of(method: ChannelMethod) -> &'static [ChannelSetting] {
     }
 }
 
-/// Returns the label of the field `name` in the form of a method.
-pub(in crate::http::site) fn setting_label(method: &str, name: &str) -> Option<&'static str> {
-    let mut settings = settings_of(method.parse().ok()?).iter();
-    settings.find(|setting| setting.field() == name).map(|setting| setting.label)
-}
-
 /// A setting as a field of the form.
 #[derive(Debug, Serialize)]
 pub struct ChannelField {
@@ -182,8 +157,6 @@ pub struct ChannelField {
     name: String,
     /// The path of the property in the API's errors.
     pub path: String,
-    label: &'static str,
-    hint: &'static str,
     /// The input type, in the template's words.
     pub kind: &'static str,
     choices: &'static [&'static str],
@@ -198,7 +171,6 @@ pub struct ChannelField {
 #[derive(Debug, Serialize)]
 pub(super) struct FormatChoice {
     format: &'static str,
-    label: &'static str,
     ticked: bool,
 }
 
@@ -312,8 +284,6 @@ impl ChannelForm {
         ChannelField {
             name,
             path: format!("settings.{}", setting.name),
-            label: setting.label,
-            hint: setting.hint,
             kind,
             choices,
             value,
@@ -324,9 +294,9 @@ impl ChannelForm {
 
     /// Returns the formats with check boxes, each with its state.
     pub(super) fn format_choices(&self) -> Vec<FormatChoice> {
-        let choices = FORMATS.into_iter().map(|(format, label)| {
+        let choices = FORMATS.into_iter().map(|format| {
             let ticked = self.formats.iter().any(|own| own == format);
-            FormatChoice { format, label, ticked }
+            FormatChoice { format, ticked }
         });
         choices.collect()
     }
@@ -334,7 +304,7 @@ impl ChannelForm {
     /// Returns the other formats, one per line.
     pub(super) fn other_formats(&self) -> String {
         let others = self.formats.iter().map(String::as_str);
-        let others = others.filter(|own| FORMATS.iter().all(|(format, _)| format != own));
+        let others = others.filter(|own| !FORMATS.contains(own));
         others.collect::<Vec<_>>().join("\n")
     }
 }

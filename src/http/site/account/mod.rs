@@ -20,7 +20,6 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde_json::json;
 
 pub use channel_form::ChannelForm;
-pub(super) use channel_form::setting_label;
 
 use super::{
     ApiCall, ApiRefusal, AppState, FormFields, FreshMember, FreshMemberForm, MemberForm,
