@@ -29,7 +29,8 @@ pub(super) struct DownloadPanel {
     pub(super) action: Option<String>,
     agreements: Vec<PageValue>,
     until: Option<String>,
-    order_note: Option<&'static str>,
+    /// True if no agreement delivers before an order is approved.
+    needs_order: bool,
     /// True if an order for the item waits for approval.
     ordered: bool,
     /// True if an agreement allows the download at once.
@@ -91,7 +92,7 @@ impl DownloadPanel {
         let shown = if delivering.is_empty() {
             // One recorded order is enough: only its approval is missing.
             self.ordered = orders.iter().any(|offer| offer.state == OfferState::Order(true));
-            self.order_note = Some(order_note(self.ordered));
+            self.needs_order = true;
             orders
         } else {
             delivering
@@ -100,7 +101,7 @@ impl DownloadPanel {
         if let [only] = shown.as_slice() {
             self.until = bought_until(only);
         }
-        self.delivers = self.order_note.is_none();
+        self.delivers = !self.needs_order;
         let bought = shown.iter().find(|offer| matches!(offer.state, OfferState::Bought(_)));
         // The page says that further downloads under this agreement are free of charge.
         self.bought = bought.map(|offer| offer.agreement.id.0);
@@ -135,14 +136,6 @@ fn size_text(app: &AppState, entry: &CatalogEntry) -> Option<String> {
     let length = AssetGroup::of_item(&entry.assets).picture(RenditionUsage::Hires)?.length;
     let bytes = template_environment::size_text(language::current_language(), length);
     Some(format!("{} × {}, {bytes}", size.width, size.height))
-}
-
-fn order_note(is_ordered: bool) -> &'static str {
-    if is_ordered {
-        "The item has been ordered. You can download it once the order is approved."
-    } else {
-        "You can download the item once your order is approved."
-    }
 }
 
 /// Returns the time until which downloads are free, if the item was bought.
