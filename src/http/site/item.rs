@@ -207,14 +207,6 @@ pub(super) async fn sending_channels(site: &SiteRequest) -> Vec<Channel> {
     channels
 }
 
-/// An older or newer version of the item.
-#[derive(Serialize)]
-struct VersionLink {
-    url: Option<String>,
-    name: String,
-    date: String,
-}
-
 /// A name in the item's details, such as a person or a place.
 #[derive(Debug, PartialEq, Serialize)]
 struct ItemName {
@@ -285,7 +277,7 @@ fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>)
         crop_url => (is_photograph && picture.is_some()).then(|| format!("/item/{key}/crop")),
         document_url => files::document_base(key, text(document, "uri")),
         metadata_url => format!("{}.json", text(document, "uri")),
-        versions => Serde(versions(document)),
+        versions => versions(document),
         newer => Serde(newer_url(document)),
         associations => Serde(associations),
     }
@@ -360,7 +352,7 @@ fn video_url(document: &Value) -> Option<String> {
 }
 
 /// Lists earlier versions, the latest first.
-fn versions(document: &Value) -> Vec<VersionLink> {
+fn versions(document: &Value) -> PageValue {
     let own_key = version_key(document);
     let revisions = document["revisions"].as_array().into_iter().flatten().rev();
     // A document's revisions include the document itself.
@@ -372,14 +364,14 @@ fn version_key(version: &Value) -> Option<ItemKey> {
     version["uri"].as_str().and_then(key_of)
 }
 
-fn version_link(revision: &Value) -> VersionLink {
+fn version_link(revision: &Value) -> PageValue {
     let uri = text(revision, "uri");
     // A revision may lack a slug, but its URI always ends in an id.
     let name = revision["slug"].as_str().unwrap_or(uri.rsplit('/').next().unwrap_or_default());
-    VersionLink {
-        url: key_of(uri).map(|key| format!("/item/{key}")),
-        name: name.to_owned(),
-        date: text(revision, "versioncreated").to_owned(),
+    context! {
+        url => key_of(uri).map(|key| format!("/item/{key}")),
+        name,
+        date => text(revision, "versioncreated"),
     }
 }
 
@@ -436,10 +428,11 @@ mod tests {
             ],
         });
         let found = versions(&document);
-        let names: Vec<_> = found.iter().map(|one| (one.name.as_str(), one.url.clone())).collect();
-        let url = |id: &str| Some(format!("/item/text/{id}"));
-        assert_eq!(names, [("b", url("b")), ("first", url("a"))]);
-        assert_eq!(newer_url(&document), url("d"));
-        assert!(versions(&json!({})).is_empty());
+        let text = |one: &PageValue, name: &str| one.get_attr(name).unwrap().to_string();
+        let found = found.try_iter().unwrap();
+        let links: Vec<_> = found.map(|one| [text(&one, "name"), text(&one, "url")]).collect();
+        assert_eq!(links, [["b", "/item/text/b"], ["first", "/item/text/a"]]);
+        assert_eq!(newer_url(&document).as_deref(), Some("/item/text/d"));
+        assert_eq!(versions(&json!({})).len(), Some(0));
     }
 }

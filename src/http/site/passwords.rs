@@ -29,32 +29,27 @@ pub(crate) const LOGIN_AFTER: &str = "/o/login?done=password";
 /// The message if the two entered passwords differ.
 pub(crate) const PASSWORDS_DIFFER: &str = "The passwords do not match.";
 
-/// A page with a form for an anonymous visitor.
-struct FormPage<'a> {
+/// Renders a page with a form for an anonymous visitor. `here` is the path of the page.
+fn form_page(
+    app: &AppState,
+    headers: &HeaderMap,
     status: StatusCode,
-    template: &'static str,
+    template: &str,
+    here: &str,
     context: Value,
-    headers: &'a HeaderMap,
-    /// The path of the page.
-    here: String,
-}
-
-impl FormPage<'_> {
-    fn render(self, app: &AppState) -> Result<Response> {
-        let (cookie, set) = session::form_cookie(app, self.headers)?;
-        let context = context! {
-            site_name => app.shared.site.name.clone(),
-            csrf => session::form_token(&cookie),
-            here => self.here,
-            ..self.context
-        };
-        let mut page =
-            pages::private_page(app, self.status, self.template, context, FormTargets::OwnPages)?;
-        if let Some(set) = set {
-            page.headers_mut().append(header::SET_COOKIE, set);
-        }
-        Ok(page)
+) -> Result<Response> {
+    let (cookie, set) = session::form_cookie(app, headers)?;
+    let context = context! {
+        site_name => app.shared.site.name.clone(),
+        csrf => session::form_token(&cookie),
+        here,
+        ..context
+    };
+    let mut page = pages::private_page(app, status, template, context, FormTargets::OwnPages)?;
+    if let Some(set) = set {
+        page.headers_mut().append(header::SET_COOKIE, set);
     }
+    Ok(page)
 }
 
 /// A form submitted by an anonymous visitor.
@@ -94,8 +89,7 @@ fn forgotten_page(
     let sends_mails = app.shared.access.users.sends_mails();
     let context = context! { sends_mails, error, is_sent };
     let status = error.map_or(StatusCode::OK, |_| StatusCode::BAD_REQUEST);
-    let here = FORGOTTEN.to_owned();
-    FormPage { status, template: "forgotten.html", context, headers, here }.render(app)
+    form_page(app, headers, status, "forgotten.html", FORGOTTEN, context)
 }
 
 /// `POST /o/password`: mails a link if the user exists. The page does not reveal whether the user exists.
@@ -141,9 +135,7 @@ async fn link_response(app: &AppState, token: &str, headers: &HeaderMap) -> Resu
 fn invalid_link_page(app: &AppState, headers: &HeaderMap) -> Result<Response> {
     let context = context! { sends_mails => app.shared.access.users.sends_mails() };
     // A change of language returns to the page on which a new link can be requested.
-    let here = FORGOTTEN.to_owned();
-    let status = StatusCode::NOT_FOUND;
-    FormPage { status, template: "link_gone.html", context, headers, here }.render(app)
+    form_page(app, headers, StatusCode::NOT_FOUND, "link_gone.html", FORGOTTEN, context)
 }
 
 fn set_page(
@@ -163,7 +155,7 @@ fn set_page(
     let status = error.map_or(StatusCode::OK, |_| StatusCode::BAD_REQUEST);
     let token = app.shared.access.users.password_link_token(opened.link.id);
     let here = format!("{FORGOTTEN}/{token}");
-    FormPage { status, template: "set_password.html", context, headers, here }.render(app)
+    form_page(app, headers, status, "set_password.html", &here, context)
 }
 
 /// `POST /o/password/{token}`: sets the password and redirects to the login.

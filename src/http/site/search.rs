@@ -2,7 +2,7 @@
 
 use api::content::SearchResult;
 use api::{Answer, Endpoint, NoBody, target};
-use axum::{http::StatusCode, response::Response};
+use axum::http::StatusCode;
 use minijinja::{
     Value as PageValue, context,
     value::{Serde, merge_maps},
@@ -50,13 +50,13 @@ pub(super) async fn page(site: SiteRequest) -> PageResult {
     let is_part = site.parameter(PART_PARAMETER)? == Some(HITS_PART);
     match search.run(is_part).await {
         Ok(found) if is_part => search.show_hits(&found),
-        Ok(found) => search.show(SearchOutcome::Found(&found, reading.notice)).await,
+        Ok(found) => search.show(&found, reading.notice, None).await,
         // Only photographs can be searched without a login.
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => {
             Ok(see_other(&login_url(&site.path_and_query)))
         }
         Err(refusal) if refusal.is_mistake() => {
-            search.show(SearchOutcome::Refused(&refusal)).await
+            search.show(&SearchResult::default(), None, Some(&refusal)).await
         }
         Err(refusal) => Err(refusal.into()),
     }
@@ -76,14 +76,6 @@ fn without_empty_parameters(here: &str) -> Option<String> {
 
 fn has_value(pair: &str) -> bool {
     pair.split_once('=').is_some_and(|(_, value)| !value.is_empty())
-}
-
-/// The outcome of a search.
-enum SearchOutcome<'a> {
-    /// The API's response, and a notice if the query was not valid.
-    Found(&'a SearchResult, Option<QueryNotice>),
-    /// The API's error for an invalid search.
-    Refused(&'a ApiRefusal),
 }
 
 /// A search, with the request that asks for it.
@@ -220,12 +212,14 @@ impl PageSearch<'_> {
         self.site.page("search_hits.html", self.hits_context(found, &hits))
     }
 
-    async fn show(&self, outcome: SearchOutcome<'_>) -> Result<Response, super::PageError> {
-        let nothing = SearchResult::default();
-        let (found, notice, refusal) = match outcome {
-            SearchOutcome::Found(found, notice) => (found, notice, None),
-            SearchOutcome::Refused(refusal) => (&nothing, None, Some(refusal)),
-        };
+    /// Shows the page of a search, with a notice if the query was not valid. `refusal` is the API's error for an invalid
+    /// search, which has an empty result.
+    async fn show(
+        &self,
+        found: &SearchResult,
+        notice: Option<QueryNotice>,
+        refusal: Option<&ApiRefusal>,
+    ) -> PageResult {
         let site = self.site;
         let form = &self.form;
         let hits = self.hits(found);

@@ -85,6 +85,13 @@ pub(crate) fn environment(
     environment
 }
 
+/// Escapes a text for HTML that no template writes.
+pub(super) fn escaped(text: &str) -> String {
+    // The ampersand is escaped first, because otherwise the other escapes would be escaped again.
+    let escaped = text.replace('&', "&amp;").replace('"', "&quot;");
+    escaped.replace('<', "&lt;").replace('>', "&gt;")
+}
+
 /// Returns the percentage of `part` in `whole`, rounded down, from 0 to 100.
 // A network file system without a limit may report more bytes than 63 bits hold.
 fn percent(part: i128, whole: i128) -> i64 {

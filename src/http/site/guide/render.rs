@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::excerpt::{plain_code, without_backticks};
 use super::links::{DocumentLinks, HeadingAnchors};
+use crate::http::site::template_environment::escaped;
 
 /// Maximum length, in characters, of a line of code that fits in a narrow window. A block with a longer line
 /// scrolls, so it must be focusable.
@@ -345,12 +346,6 @@ impl<'a> DocumentRenderer<'a> {
 fn is_comment(html: &str) -> bool {
     let html = html.trim();
     html.starts_with("<!--") && html.ends_with("-->")
-}
-
-fn escaped(text: &str) -> String {
-    // The ampersand is escaped first, because otherwise the other escapes would be escaped again.
-    let escaped = text.replace('&', "&amp;").replace('"', "&quot;");
-    escaped.replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

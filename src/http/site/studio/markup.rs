@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::{CropPictures, ItemPicture, SiteRequest};
+use crate::http::site::template_environment::escaped;
 use imaging::ImageFormat;
 use model::media_url::{MediaPath, PictureOperation};
 use model::{ItemKey, ResizeSpec};
@@ -155,10 +156,7 @@ fn address(href: &str, width: Option<u32>, format: ImageFormat) -> Option<String
 
 /// Escapes a text for an attribute in the markup that customers copy.
 pub(super) fn in_markup(text: &str) -> String {
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    // The ampersand is escaped first, because otherwise the other escapes would be escaped again.
-    let escaped = words.replace('&', "&amp;").replace('"', "&quot;");
-    escaped.replace('<', "&lt;").replace('>', "&gt;")
+    escaped(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 #[cfg(test)]
