@@ -303,7 +303,7 @@ async fn handshake(
     // A TLS record of a handshake begins with byte 22, an HTTP method with a letter. The byte is
     // only peeked, because the TLS library has to read it.
     if stream.peek(&mut first).await? == 1 && first[0].is_ascii_uppercase() {
-        refusal::send_refusal(stream, refusal::RESPONSE_NEEDS_TLS).await;
+        refusal::send_refusal(stream, &refusal::needs_tls()).await;
         return Err(io::Error::other("HTTP without TLS"));
     }
     certificate.acceptor().accept(CountingStream::new(stream, Arc::clone(counters))).await

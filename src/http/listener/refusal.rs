@@ -18,40 +18,25 @@ const LINGER_BYTES_MAX: u64 = 64 * 1024;
 /// Refusals per log line, beginning with the first refusal.
 const REFUSALS_PER_LOG: u64 = 1000;
 
-/// The complete response to a connection beyond `connections_max`; the body is the service's error document.
-const RESPONSE_TOO_MANY: &str = concat!(
-    "HTTP/1.1 503 Service Unavailable\r\n",
-    "Content-Type: application/json\r\n",
-    "Content-Length: 47\r\n",
-    "Cache-Control: no-store\r\n",
-    "Retry-After: 2\r\n",
-    "Connection: close\r\n\r\n",
-    r#"{"message":"too many connections","errors":[]}"#,
-    "\n"
-);
+/// Returns the complete response to a connection beyond a limit.
+fn too_many(message: &str) -> String {
+    response("503 Service Unavailable", "Retry-After: 2\r\n", message)
+}
 
-/// The complete response to a connection beyond `connections_per_address`.
-const RESPONSE_TOO_MANY_FROM_ADDRESS: &str = concat!(
-    "HTTP/1.1 503 Service Unavailable\r\n",
-    "Content-Type: application/json\r\n",
-    "Content-Length: 65\r\n",
-    "Cache-Control: no-store\r\n",
-    "Retry-After: 2\r\n",
-    "Connection: close\r\n\r\n",
-    r#"{"message":"too many connections from this address","errors":[]}"#,
-    "\n"
-);
+/// Returns the complete response to a client that speaks HTTP on a TLS port.
+pub fn needs_tls() -> String {
+    response("400 Bad Request", "", "this port speaks TLS, use an https address")
+}
 
-/// The complete response to a client that speaks HTTP on a TLS port.
-pub const RESPONSE_NEEDS_TLS: &str = concat!(
-    "HTTP/1.1 400 Bad Request\r\n",
-    "Content-Type: application/json\r\n",
-    "Content-Length: 69\r\n",
-    "Cache-Control: no-store\r\n",
-    "Connection: close\r\n\r\n",
-    r#"{"message":"this port speaks TLS, use an https address","errors":[]}"#,
-    "\n"
-);
+/// Builds a response with further header lines; the body is the service's error document.
+fn response(status: &str, headers: &str, message: &str) -> String {
+    let body = format!("{{\"message\":\"{message}\",\"errors\":[]}}\n");
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\
+         Cache-Control: no-store\r\n{headers}Connection: close\r\n\r\n{body}"
+    )
+}
 
 /// The limit that refuses a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,17 +64,18 @@ impl ConnectionRefusals {
         client: (SocketAddr, ConnectionLimit),
         is_tls: bool,
     ) {
-        let response = self.record(client);
+        let message = self.record(client);
         // Collects ended refusals, which no longer count against the limit.
         while self.sending.try_join_next().is_some() {}
         if !is_tls && self.sending.len() < REFUSALS_MAX {
             self.sending.spawn(async move {
-                let _elapsed = timeout(LINGER, send_refusal(stream, response)).await;
+                let response = too_many(message);
+                let _elapsed = timeout(LINGER, send_refusal(stream, &response)).await;
             });
         }
     }
 
-    /// Counts and logs a refusal, and returns its response.
+    /// Counts and logs a refusal, and returns its message.
     fn record(&mut self, client: (SocketAddr, ConnectionLimit)) -> &'static str {
         let (peer, limit) = client;
         match limit {
@@ -101,7 +87,7 @@ impl ConnectionRefusals {
                     tracing::warn!(%peer, refused, "too many connections, refusing");
                 }
                 self.count += 1;
-                RESPONSE_TOO_MANY
+                "too many connections"
             }
             ConnectionLimit::PerAddress => {
                 metrics::counter!(telemetry::ADDRESS_CONNECTIONS_REFUSED).increment(1);
@@ -114,7 +100,7 @@ impl ConnectionRefusals {
                     );
                 }
                 self.address_count += 1;
-                RESPONSE_TOO_MANY_FROM_ADDRESS
+                "too many connections from this address"
             }
         }
     }
@@ -137,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_lengths_of_the_answers_are_right() {
-        for response in [RESPONSE_TOO_MANY, RESPONSE_TOO_MANY_FROM_ADDRESS, RESPONSE_NEEDS_TLS] {
+        for response in [too_many("too many connections"), needs_tls()] {
             let (head, body) = response.split_once("\r\n\r\n").expect("head and body");
             let length = format!("Content-Length: {}\r\n", body.len());
             assert!(head.contains(&length), "{length}");

@@ -253,8 +253,8 @@ trait VisitorCheck {
     /// The maximum length of a form in bytes.
     const BYTES_MAX: usize = FORM_BYTES_MAX;
 
-    /// Fails with the response to a visitor who does not meet the condition. `headers` and `form` belong to the request,
-    /// for a login that continues it.
+    /// Fails with the response to a visitor who does not meet the condition. `headers` and `form` belong to the
+    /// request, for a login that continues it.
     fn check(
         site: &SiteRequest,
         visitor: &SiteVisitor,

@@ -212,8 +212,8 @@ impl PageSearch<'_> {
         self.site.page("search_hits.html", self.hits_context(found, &hits))
     }
 
-    /// Shows the page of a search, with a notice if the query was not valid. `refusal` is the API's error for an invalid
-    /// search, which has an empty result.
+    /// Shows the page of a search, with a notice if the query was not valid. `refusal` is the API's error for an
+    /// invalid search, which has an empty result.
     async fn show(
         &self,
         found: &SearchResult,

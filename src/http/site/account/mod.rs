@@ -99,7 +99,8 @@ impl ListPage {
         u32::try_from(self.start).unwrap_or(u32::MAX)
     }
 
-    /// The number of elements to ask for: one more than the page shows, which avoids counting the list only for the pager.
+    /// The number of elements to ask for: one more than the page shows, which avoids counting the list only for the
+    /// pager.
     pub(super) fn size_with_next(&self) -> usize {
         self.size + 1
     }
