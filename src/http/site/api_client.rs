@@ -31,8 +31,6 @@ pub(in crate::http) struct ApiRouter(pub(in crate::http) Router);
 // No API sends this status, so it cannot be confused with a refusal.
 const TOO_LONG: StatusCode = StatusCode::INSUFFICIENT_STORAGE;
 
-const TOO_LONG_MESSAGE: &str = "There is too much to show on one page";
-
 /// A call of an API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::http) struct ApiCall {
@@ -258,9 +256,7 @@ impl SiteRequest {
     /// Calls an API as the visitor and parses the response as JSON. A response of a different content type becomes a
     /// JSON string.
     pub(super) async fn call(&self, call: &ApiCall) -> Result<Value, ApiRefusal> {
-        let response = self.respond(self.visitor.as_ref(), call).await?;
-        let (status, value) = read(response).await?;
-        if status.is_success() { Ok(value) } else { Err(refusal(status, &value)) }
+        read(self.respond(self.visitor.as_ref(), call).await?).await
     }
 
     /// Calls `GET` on an API as the visitor.
@@ -276,9 +272,7 @@ impl SiteRequest {
     ) -> EndpointResult<E> {
         let response = self.respond(visitor, call).await?;
         let headers = response.headers().clone();
-        let Some(bytes) = read_body(response).await? else {
-            return Err(refusal(TOO_LONG, &Value::from(TOO_LONG_MESSAGE)));
-        };
+        let bytes = read_body(response).await?;
         Ok(E::Answer::parse(&headers, &bytes).map_err(Error::internal)?)
     }
 
@@ -295,8 +289,8 @@ impl SiteRequest {
         if response.status().is_success() {
             return Ok(response);
         }
-        let (status, value) = read(response).await?;
-        Err(refusal(status, &value))
+        let status = response.status();
+        Err(refusal(status, &read(response).await?))
     }
 }
 
@@ -332,31 +326,29 @@ impl From<Error> for ApiRefusal {
     }
 }
 
-async fn read(response: Response) -> Result<(StatusCode, Value)> {
-    let status = response.status();
+/// Reads the body of `response` as JSON, or as a text.
+async fn read(response: Response) -> Result<Value, ApiRefusal> {
     // Not every response is JSON: some APIs answer with a plain string (contract api-10).
     let kind = response.headers().get(header::CONTENT_TYPE);
     let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-    let Some(bytes) = read_body(response).await? else {
-        return Ok((TOO_LONG, Value::from(TOO_LONG_MESSAGE)));
-    };
-    let value = if is_json {
-        serde_json::from_slice(&bytes).map_err(Error::internal)?
-    } else {
-        Value::String(String::from_utf8_lossy(&bytes).into_owned())
-    };
-    Ok((status, value))
+    let bytes = read_body(response).await?;
+    if is_json {
+        return Ok(serde_json::from_slice(&bytes).map_err(Error::internal)?);
+    }
+    Ok(Value::String(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// Reads the body of `response`; `None` if it is too long for a page.
-async fn read_body(response: Response) -> Result<Option<Bytes>> {
+/// Reads the body of `response`.
+///
+/// Fails with the status [`TOO_LONG`] if it is too long for a page.
+async fn read_body(response: Response) -> Result<Bytes, ApiRefusal> {
     let beyond = u64::try_from(SITE_ANSWER_BYTES_MAX).unwrap_or(u64::MAX);
     // Checked before reading, so that a long list is not collected in memory only to be dropped.
     if response.body().size_hint().lower() > beyond {
-        return Ok(None);
+        return Err(ApiRefusal::new(TOO_LONG, "There is too much to show on one page"));
     }
     let bytes = to_bytes(response.into_body(), SITE_ANSWER_BYTES_MAX).await;
-    Ok(Some(bytes.map_err(Error::internal)?))
+    Ok(bytes.map_err(Error::internal)?)
 }
 
 fn refusal(status: StatusCode, value: &Value) -> ApiRefusal {
@@ -382,10 +374,8 @@ mod tests {
     #[tokio::test]
     async fn an_answer_that_is_too_long_for_a_page_says_so() {
         let answer = |length: usize| Response::new(Body::from(" ".repeat(length)));
-        let (status, _) = read(answer(SITE_ANSWER_BYTES_MAX)).await.unwrap();
-        assert_eq!(status, StatusCode::OK);
-        let (status, body) = read(answer(SITE_ANSWER_BYTES_MAX + 1)).await.unwrap();
-        let refusal = refusal(status, &body);
+        assert!(read(answer(SITE_ANSWER_BYTES_MAX)).await.is_ok());
+        let refusal = read(answer(SITE_ANSWER_BYTES_MAX + 1)).await.unwrap_err();
         assert!(refusal.is_too_long() && !refusal.is_mistake(), "{refusal:?}");
         assert_eq!(refusal.sentences(), ["There is too much to show on one page"]);
     }
