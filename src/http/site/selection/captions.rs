@@ -1,12 +1,13 @@
 //! Caption lists: the captions, credits and restrictions of selected items, as text or as CSV for spreadsheets.
 
+use std::collections::BTreeMap;
+
 use axum::{
     body::Body,
     http::{HeaderValue, StatusCode},
     response::Response,
 };
 use minijinja::{context, value::Serde};
-use serde::Serialize;
 use serde_json::Value;
 
 use super::{MemberForm, PageResult, SelectionForm, file_stem};
@@ -39,62 +40,36 @@ const COLUMNS: [&str; 14] = [
     "uri",
 ];
 
-/// An item of the list. If the visitor may not read the item, only its id and URI are set.
-#[derive(Debug, Default, PartialEq, Eq, Serialize)]
-struct CaptionEntry {
-    /// Position in the selection, from 1.
-    position: usize,
-    id: String,
-    uri: String,
-    headline: String,
-    caption: String,
-    credit: String,
-    byline: String,
-    source: String,
-    copyright: String,
-    created: String,
-    place: String,
-    persons: String,
-    ednote: String,
-    usageterms: String,
-    /// True if the visitor may read the item.
-    readable: bool,
+/// The texts of an item by the names of [`COLUMNS`].
+type CaptionEntry = BTreeMap<&'static str, String>;
+
+/// Returns the texts in the document of an item, and the word `readable`; all are empty for `null`, the document
+/// of an item that the visitor may not read.
+fn document_texts(document: &Value) -> CaptionEntry {
+    let mut copyright = trimmed(document, "copyrightnotice");
+    if copyright.is_empty() {
+        copyright = trimmed(document, "copyrightholder");
+    }
+    let readable = if document.is_null() { "" } else { "yes" };
+    CaptionEntry::from([
+        ("headline", trimmed(document, "headline")),
+        ("caption", trimmed(document, "description_text")),
+        ("credit", credit_line(document)),
+        ("byline", trimmed(document, "byline")),
+        ("source", trimmed(document, "source")),
+        ("copyright", copyright),
+        ("created", trimmed(document, "versioncreated")),
+        ("place", names(document, "place").join(", ")),
+        ("persons", names(document, "person").join(", ")),
+        ("ednote", trimmed(document, "ednote")),
+        ("usageterms", trimmed(document, "usageterms")),
+        ("readable", readable.to_owned()),
+    ])
 }
 
-impl CaptionEntry {
-    /// Returns the entry of the item with `document`.
-    fn from_document(document: &Value) -> Self {
-        let mut copyright = trimmed(document, "copyrightnotice");
-        if copyright.is_empty() {
-            copyright = trimmed(document, "copyrightholder");
-        }
-        Self {
-            headline: trimmed(document, "headline"),
-            caption: trimmed(document, "description_text"),
-            credit: credit_line(document),
-            byline: trimmed(document, "byline"),
-            source: trimmed(document, "source"),
-            copyright,
-            created: trimmed(document, "versioncreated"),
-            place: names(document, "place").join(", "),
-            persons: names(document, "person").join(", "),
-            ednote: trimmed(document, "ednote"),
-            usageterms: trimmed(document, "usageterms"),
-            readable: true,
-            ..Self::default()
-        }
-    }
-
-    /// Returns the cells, in the order of [`COLUMNS`].
-    fn cells(&self) -> Vec<String> {
-        // The columns are named after the fields, which are texts except for the position.
-        let fields = serde_json::to_value(self).unwrap_or_default();
-        let texts = COLUMNS.iter().map(|name| match fields[*name].as_str() {
-            Some(text) => text.to_owned(),
-            None => fields[*name].to_string(),
-        });
-        texts.collect()
-    }
+/// Returns the cells of an entry, in the order of [`COLUMNS`].
+fn cells(entry: &CaptionEntry) -> Vec<String> {
+    COLUMNS.iter().map(|name| entry.get(name).cloned().unwrap_or_default()).collect()
 }
 
 fn trimmed(document: &Value, name: &str) -> String {
@@ -107,20 +82,22 @@ async fn entries(
     form: &SelectionForm,
 ) -> Result<Vec<CaptionEntry>, ApiRefusal> {
     let mut entries = Vec::with_capacity(form.keys.len());
-    for (position, key) in (1..).zip(&form.keys) {
-        let entry = entry(posted, key).await?;
-        let uri = posted.app.shared.media.links().item(key);
-        entries.push(CaptionEntry { position, id: key.id.to_string(), uri, ..entry });
+    for (index, key) in form.keys.iter().enumerate() {
+        let mut entry = document_texts(&load_document(posted, key).await?);
+        entry.insert("position", (index + 1).to_string());
+        entry.insert("id", key.id.to_string());
+        entry.insert("uri", posted.app.shared.media.links().item(key));
+        entries.push(entry);
     }
     Ok(entries)
 }
 
-async fn entry(posted: &MemberForm, key: &ItemKey) -> Result<CaptionEntry, ApiRefusal> {
+/// Loads the document of an item; `null` if the visitor may not read it.
+async fn load_document(posted: &MemberForm, key: &ItemKey) -> Result<Value, ApiRefusal> {
     match posted.get(format!("/media/{key}.json")).await {
-        Ok(document) => Ok(CaptionEntry::from_document(&document)),
         // The list contains the item nevertheless, so that the visitor sees that it is missing.
-        Err(refusal) if refusal.is_mistake() => Ok(CaptionEntry::default()),
-        Err(refusal) => Err(refusal),
+        Err(refusal) if refusal.is_mistake() => Ok(Value::Null),
+        found => found,
     }
 }
 
@@ -142,7 +119,7 @@ pub(super) async fn text(posted: MemberForm) -> PageResult {
 pub(super) async fn csv(posted: MemberForm) -> PageResult {
     let form = SelectionForm::read_items(&posted).await?;
     let rows = entries(&posted, &form).await?;
-    let rows = rows.iter().map(CaptionEntry::cells);
+    let rows = rows.iter().map(cells);
     let text = csv_text(&COLUMNS, rows, separator(language::current_language()));
     let name = format!("{}.csv", file_stem(&posted, "captions"));
     Ok(file(text, "text/csv; charset=utf-8; header=present", &name))
@@ -171,15 +148,15 @@ mod tests {
             "source": "TT", "copyrightholder": "TT", "ednote": "Not for web",
             "place": [{ "name": "Bergen" }, { "code": "x" }, { "name": "Norway" }],
         });
-        let entry = CaptionEntry::from_document(&document);
-        assert_eq!(entry.caption, "A fire.\nSecond line.");
-        assert_eq!((entry.credit.as_str(), entry.copyright.as_str()), ("Ann Ek / TT", "TT"));
-        assert_eq!(
-            (entry.place.as_str(), entry.ednote.as_str()),
-            ("Bergen, Norway", "Not for web")
-        );
-        let cells = CaptionEntry { position: 3, id: "a".to_owned(), ..entry }.cells();
+        let mut entry = document_texts(&document);
+        assert_eq!(entry["caption"], "A fire.\nSecond line.");
+        assert_eq!([&entry["credit"], &entry["copyright"]], ["Ann Ek / TT", "TT"]);
+        assert_eq!([&entry["place"], &entry["ednote"]], ["Bergen, Norway", "Not for web"]);
+        entry.extend([("position", "3".to_owned()), ("id", "a".to_owned())]);
+        let cells = cells(&entry);
         assert_eq!(cells.len(), COLUMNS.len());
-        assert_eq!((cells[0].as_str(), cells[1].as_str(), cells[2].as_str()), ("3", "a", "Fire"));
+        assert_eq!(cells[..3], ["3", "a", "Fire"]);
+        assert!(COLUMNS.iter().all(|name| *name == "uri" || entry.contains_key(name)));
+        assert_eq!(document_texts(&Value::Null)["readable"], "");
     }
 }
