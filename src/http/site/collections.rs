@@ -17,7 +17,9 @@ use serde_json::Value;
 
 use super::api_client::{ApiRefusal, encode_segment};
 use super::item_summary::{ItemSummary, key_of};
-use super::{FormFields, MemberForm, MemberRequest, PageResult, form_refusal, status_of};
+use super::{
+    FormFields, MemberForm, MemberRequest, PageResult, form_refusal, numbered_pager, status_of,
+};
 use crate::http::AppState;
 use crate::http::form::see_other;
 use api::collections::{
@@ -168,21 +170,14 @@ async fn show_one(
         seen => collection.content.len() - hidden,
         hidden => hidden,
         page => page,
-        newer_url => (page > 1).then(|| numbered_page(id, page - 1)),
-        older_url => (page * SITE_COLLECTION_ITEMS_PER_PAGE < total)
-            .then(|| numbered_page(id, page + 1)),
         agreements => Serde(user.agreements),
         // The latest first.
         removed => Serde(removed.into_iter().rev().collect::<Vec<_>>()),
         mistakes => refusal.map(ApiRefusal::sentences),
-        ..Serde(head)
+        ..Serde(head),
+        ..numbered_pager(&here, page, page * SITE_COLLECTION_ITEMS_PER_PAGE < total)
     };
     member.page_with(status_of(refusal), "collection.html", context)
-}
-
-/// Returns the path of page `page` of the collection `id`.
-fn numbered_page(id: &str, page: usize) -> String {
-    format!("{}?page={page}", page_of(id))
 }
 
 /// Returns the cells of a page, their number on all pages, and the number of items that are hidden from the

@@ -1,7 +1,6 @@
 //! The density of the wall, which is the size of its pictures. A cookie stores it as a preference of the browser.
 
 use axum::http::HeaderMap;
-use serde::Serialize;
 use strum::{EnumString, IntoStaticStr};
 
 use super::language::{PREFERENCE_S, chosen, set_preference};
@@ -10,8 +9,7 @@ use super::language::{PREFERENCE_S, chosen, set_preference};
 const COOKIE: &str = "wirephoto_density";
 
 /// The size of the pictures on the wall.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[derive(EnumString, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub(super) enum WallDensity {

@@ -145,6 +145,14 @@ fn form_refusal(refusal: ApiRefusal) -> Result<ApiRefusal, PageError> {
     if refusal.is_mistake() { Ok(refusal) } else { Err(refusal.into()) }
 }
 
+/// Returns the URLs of the pages before and after page `page` of the list at `path`, for its template.
+fn numbered_pager(path: &str, page: usize, has_more: bool) -> PageValue {
+    context! {
+        newer_url => (page > 1).then(|| format!("{path}?page={}", page - 1)),
+        older_url => has_more.then(|| format!("{path}?page={}", page + 1)),
+    }
+}
+
 /// A request for a page of the site.
 struct SiteRequest {
     app: AppState,

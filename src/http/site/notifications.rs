@@ -13,7 +13,7 @@ use super::api_client::{ApiRefusal, encode_segment};
 use super::notification_form::{DryRun, NotificationForm, SCHEDULES};
 use super::{
     MemberForm, MemberRequest, PageError, PageResult, SiteRequest, form_refusal, not_found,
-    status_of, times,
+    numbered_pager, status_of, times,
 };
 use crate::http::AppState;
 use crate::http::form::see_other;
@@ -94,16 +94,8 @@ async fn list(member: MemberRequest) -> PageResult {
         rows.push(row(&member, &profile, notification).await?);
     }
     let has_more = page * SITE_NOTIFICATIONS_PER_PAGE < saved.len();
-    let context = context! {
-        rows,
-        newer_url => (page > 1).then(|| page_url(page - 1)),
-        older_url => has_more.then(|| page_url(page + 1)),
-    };
+    let context = context! { rows, ..numbered_pager("/notifications", page, has_more) };
     member.page("notifications.html", context)
-}
-
-fn page_url(page: usize) -> String {
-    format!("/notifications?page={page}")
 }
 
 /// Describes a notification in the list, with the result of its dry run.

@@ -196,7 +196,7 @@ impl PageSearch<'_> {
             hits => Serde(hits),
             total => total,
             as_pictures => matches!(form.media_type.as_str(), "image" | "stockfoto" | "graphic" | "video"),
-            density => Serde(self.site.density),
+            density => <&str>::from(self.site.density),
             previous_url => (form.page > 1).then(|| form.url(form.page - 1)),
             next_url => has_more.then(|| form.url(form.page + 1)),
             page => form.page,
