@@ -16,6 +16,8 @@
 mod account_change;
 mod archive_migration;
 #[cfg(test)]
+mod archive_migration_tests;
+#[cfg(test)]
 mod claim_tests;
 mod commit_watcher;
 mod connection;

@@ -40,6 +40,8 @@ pub(super) mod import;
 mod import_tests;
 pub(super) mod item_edits;
 pub(super) mod item_rights;
+#[cfg(test)]
+mod item_tests;
 pub(super) mod items;
 mod keys;
 pub(super) mod logins;
