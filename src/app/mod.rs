@@ -259,7 +259,7 @@ impl OpenArchive {
         let now = clock::now();
         Ok(self.db.write_blocking(move |tx| {
             tx.request_reindex(now)?;
-            tx.as_read().count_items()
+            tx.count_items()
         })?)
     }
 

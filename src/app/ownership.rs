@@ -167,7 +167,7 @@ impl OwnershipCheck {
         let name = self.names.store.clone();
         let marked = found.store_id.clone();
         Ok(self.db.write_blocking(move |tx| {
-            let recorded = tx.as_read().claimed_store()?.filter(|claim| claim.name == name);
+            let recorded = tx.claimed_store()?.filter(|claim| claim.name == name);
             // Nodes that start at the same time must give the store the same id.
             let store_id = marked.or_else(|| recorded.and_then(|claim| claim.store_id));
             let store_id = store_id.unwrap_or_else(new_store_id);

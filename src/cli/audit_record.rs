@@ -116,6 +116,6 @@ fn named(
     if kind != ObjectKind::User {
         return Ok(event.with_object(kind, id));
     }
-    let user = tx.as_read().find_user_by_name(&id)?;
+    let user = tx.find_user_by_name(&id)?;
     Ok(user.iter().fold(event, |event, (user, _)| event.with_object(kind, user.id)))
 }

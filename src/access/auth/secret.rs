@@ -37,7 +37,7 @@ impl RandomSecret {
 
     /// Stores the secret in the database as `name`, unless a different process was faster. Returns the stored secret.
     pub(super) fn store_once(self, tx: &WriteTx<'_>, name: &str) -> Result<String, DbError> {
-        if let Some(stored) = tx.as_read().find_secret_state(name)? {
+        if let Some(stored) = tx.find_secret_state(name)? {
             return Ok(stored);
         }
         tx.write_secret_state(name, &self.0)?;

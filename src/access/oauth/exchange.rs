@@ -27,7 +27,7 @@ pub(super) struct NewTokens {
 impl NewTokens {
     /// Returns the time after which the family can no longer be refreshed.
     fn absolute_end(&self, tx: &WriteTx<'_>, family: FamilyId) -> Result<Timestamp, DbError> {
-        let began = tx.as_read().family_created(family)?;
+        let began = tx.family_created(family)?;
         Ok(began.checked_add(self.grant_lifetime).unwrap_or(Timestamp::MAX))
     }
 
@@ -131,7 +131,7 @@ pub(super) fn redeem(
     now: Timestamp,
 ) -> Result<ExchangeOutcome, DbError> {
     let unknown = ExchangeOutcome::Unknown("the code is unknown");
-    let Some(code) = tx.as_read().find_code(hash)? else { return Ok(unknown) };
+    let Some(code) = tx.find_code(hash)? else { return Ok(unknown) };
     // A code of a different client must look like an unknown code.
     if code.family.client_id != client.client_id {
         return Ok(unknown);
@@ -169,7 +169,7 @@ pub(super) fn refresh(
     now: Timestamp,
 ) -> Result<ExchangeOutcome, DbError> {
     let unknown = ExchangeOutcome::Unknown("the refresh token is unknown");
-    let Some(token) = tx.as_read().find_refresh_token(hash)? else { return Ok(unknown) };
+    let Some(token) = tx.find_refresh_token(hash)? else { return Ok(unknown) };
     let family = token.family;
     if family.client_id != client.client_id {
         return Ok(unknown);
@@ -208,7 +208,7 @@ pub(super) fn open(
     now: Timestamp,
 ) -> Result<ExchangeOutcome, DbError> {
     // The password may have changed while its hash was compared.
-    if !login.is_still_valid(&tx.as_read())? {
+    if !login.is_still_valid(tx)? {
         return Ok(ExchangeOutcome::Refused("user name or password is wrong"));
     }
     let id = tx.open_family(new, now)?;
@@ -223,7 +223,7 @@ pub(super) fn open(
 
 /// Returns the family's user, if it is still active.
 fn active(tx: &WriteTx<'_>, family: &TokenFamily) -> Result<Option<Account>, DbError> {
-    let account = tx.as_read().find_account(family.user)?;
+    let account = tx.find_account(family.user)?;
     Ok(account.filter(|account| account.user.active))
 }
 
@@ -237,14 +237,14 @@ pub(super) fn revoke(
     client: &OAuthClient,
     now: Timestamp,
 ) -> Result<RevocationOutcome, DbError> {
-    if let Some(token) = tx.as_read().find_refresh_token(hash)? {
+    if let Some(token) = tx.find_refresh_token(hash)? {
         if token.family.client_id != client.client_id {
             return Ok(RevocationOutcome::ForeignClient);
         }
         tx.end_family(token.family.id, now)?;
         return Ok(RevocationOutcome::Ended(token.family.user));
     }
-    if let Some(token) = tx.as_read().find_access_token(hash)? {
+    if let Some(token) = tx.find_access_token(hash)? {
         if token.client_id != client.client_id {
             return Ok(RevocationOutcome::ForeignClient);
         }

@@ -255,7 +255,7 @@ impl OAuth {
         let revocation = self.inner.auth.write(move |tx| {
             let revoked = exchange::revoke(tx, &hash, &client, now)?;
             if let RevocationOutcome::Ended(user) = &revoked {
-                let user = tx.as_read().find_user(*user)?;
+                let user = tx.find_user(*user)?;
                 tx.write_audit(&user.iter().fold(event, |event, user| event.by_user(user)))?;
             }
             Ok(revoked)
@@ -338,7 +338,7 @@ fn record(tx: &WriteTx<'_>, event: AuditEvent, outcome: &ExchangeOutcome) -> Res
             event.with_outcome(Refused).with_detail("scope exceeds what was granted")
         }
         ExchangeOutcome::Reused(user, reason) => {
-            let user = tx.as_read().find_user(*user)?;
+            let user = tx.find_user(*user)?;
             let event = AuditEvent { action: AuditAction::TokenReused, ..event };
             let event = user.iter().fold(event, |event, user| event.by_user(user));
             event.with_outcome(Refused).with_detail(reason)

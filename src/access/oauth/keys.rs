@@ -43,11 +43,11 @@ impl SigningKeySet {
         if keys.iter().all(|key| key.is_retired) {
             let generated = make()?;
             keys = db.write_blocking(move |tx| {
-                let stored = tx.as_read().list_signing_keys()?;
+                let stored = tx.list_signing_keys()?;
                 if stored.iter().all(|key| key.is_retired) {
                     tx.write_signing_key(&generated, now)?;
                 }
-                tx.as_read().list_signing_keys()
+                tx.list_signing_keys()
             })?;
         }
         Self::from_rows(&keys)

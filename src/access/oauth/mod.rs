@@ -375,7 +375,7 @@ impl OAuth {
         let login = login.clone();
         let opening = self.inner.auth.write(move |tx| {
             // The password may have changed while its hash was compared.
-            if !login.is_still_valid(&tx.as_read())? {
+            if !login.is_still_valid(tx)? {
                 return Ok(false);
             }
             tx.write_session(&hash, &session)?;
@@ -460,7 +460,6 @@ fn login_time(
     user: UserId,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, DbError> {
-    let tx = tx.as_read();
     let Some(session) = tx.find_session(session)? else { return Ok(None) };
     let is_active = tx.find_user(user)?.is_some_and(|user| user.active);
     let is_current = session.user == user && session.expires > now;

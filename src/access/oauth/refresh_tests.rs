@@ -172,7 +172,7 @@ fn used_refresh_tokens_are_remembered_up_to_a_number() {
     let mut token = service.log_in(0).refresh_token.unwrap();
     let write = move |tx: &crate::storage::database::WriteTx<'_>| {
         let hash = model::ContentHash::new(token.as_bytes());
-        let family = tx.as_read().find_refresh_token(&hash)?.unwrap().family.id;
+        let family = tx.find_refresh_token(&hash)?.unwrap().family.id;
         for second in 0..=USED_REFRESH_TOKENS_MAX + 10 {
             let now = super::test_fixture::at(i64::try_from(second).unwrap());
             tx.mark_refresh_token_used(&model::ContentHash::new(token.as_bytes()), now)?;
@@ -180,7 +180,7 @@ fn used_refresh_tokens_are_remembered_up_to_a_number() {
             tx.write_refresh_token(&model::ContentHash::new(token.as_bytes()), family, now)?;
         }
         let old = model::ContentHash::new(b"token 0");
-        assert_eq!(tx.as_read().find_refresh_token(&old)?, None);
+        assert_eq!(tx.find_refresh_token(&old)?, None);
         Ok(())
     };
     service.run(service.auth.write(write)).unwrap();

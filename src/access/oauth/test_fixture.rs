@@ -91,7 +91,7 @@ impl OAuthFixture {
             for client in secrets.iter().chain([&client("spa")]) {
                 tx.plant_client(client)?;
             }
-            Ok(tx.as_read().find_user_by_name("ada")?.unwrap().0.id)
+            Ok(tx.find_user_by_name("ada")?.unwrap().0.id)
         });
         Self { oauth, auth, user: user.unwrap(), runtime, dir }
     }

@@ -142,7 +142,7 @@ fn record_all(
     confirmed: Option<&ConfirmedPayers>,
     tx: &WriteTx<'_>,
 ) -> Result<Option<Vec<PurchaseOutcome>>, DbError> {
-    let previewed = preview_all(requests, &tx.as_read())?;
+    let previewed = preview_all(requests, tx)?;
     if let Some(confirmed) = confirmed {
         let mut pairs = requests.iter().zip(&previewed);
         if !pairs.all(|(request, outcome)| is_confirmed(confirmed, request, *outcome)) {

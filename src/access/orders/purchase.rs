@@ -141,7 +141,7 @@ impl PurchaseRequest {
 
     /// Decides, and writes an order if the decision needs one.
     pub(super) fn record(&self, tx: &WriteTx<'_>) -> Result<PurchaseOutcome, DbError> {
-        let Some(choice) = self.choose(&tx.as_read(), &Taken::new())? else {
+        let Some(choice) = self.choose(tx, &Taken::new())? else {
             return Ok(PurchaseOutcome::Owned);
         };
         match choice {
@@ -155,7 +155,7 @@ impl PurchaseRequest {
                     // Cannot happen within this transaction, which saw that a download is left.
                     return Ok(PurchaseOutcome::Exhausted);
                 }
-                let order = self.order(&tx.as_read(), agreement)?;
+                let order = self.order(tx, agreement)?;
                 self.insert(tx, &order)?;
                 Ok(PurchaseOutcome::bought(agreement, order.downloadable_until))
             }
@@ -163,7 +163,7 @@ impl PurchaseRequest {
                 // A customer approves a single order, so a repeated request adds no order (contract
                 // purchases-3).
                 if !recorded {
-                    self.insert(tx, &self.order(&tx.as_read(), agreement)?)?;
+                    self.insert(tx, &self.order(tx, agreement)?)?;
                 }
                 Ok(PurchaseOutcome::Order { agreement: agreement.id, recorded: true })
             }

@@ -207,7 +207,7 @@ impl ReportTransaction {
     /// Records the report in one transaction; a refusal changes no order.
     fn record(self, tx: &WriteTx<'_>) -> Result<Result<Order>, DbError> {
         let id = self.id;
-        let found = tx.as_read().find_order(id)?.filter(|order| self.owner.is_visible(order));
+        let found = tx.find_order(id)?.filter(|order| self.owner.is_visible(order));
         let Some(order) = found else { return Ok(Err(missing(id))) };
         // Checked in the transaction, so that one of two concurrent reports is refused (contract
         // purchases-14).
@@ -233,7 +233,7 @@ impl ReportTransaction {
             tx.write_audit(&refused)?;
             return Ok(Err(Error::forbidden("admin_required", message)));
         }
-        let license = match self.license(&tx.as_read(), &order)? {
+        let license = match self.license(tx, &order)? {
             Ok(license) => license,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -247,7 +247,7 @@ impl ReportTransaction {
         let reported = UsageReport { approved, license, invoice_text, at: self.now, until };
         tx.report_order(id, &reported)?;
         tx.write_audit(&self.event.clone().with_detail(detail))?;
-        Ok(tx.as_read().find_order(id)?.ok_or_else(|| missing(id)))
+        Ok(tx.find_order(id)?.ok_or_else(|| missing(id)))
     }
 
     /// Returns the licence of the report, which must be in the item's pricelist; `None` if nothing is

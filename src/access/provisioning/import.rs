@@ -129,7 +129,7 @@ impl Accounts {
             let writing = Arc::clone(&import);
             let event = event.clone();
             let imported = self.db.write_blocking(move |tx| {
-                if stored_hashes(&writing.file, &tx.as_read())? != before {
+                if stored_hashes(&writing.file, tx)? != before {
                     return Ok(Ok(None));
                 }
                 separate_refusal(write(&writing, &hashes, &event, tx, now).map(Some))
@@ -230,7 +230,7 @@ fn write_users(
         let hashed = file.users.iter().zip(passwords);
         for (entry, hash) in hashed.filter(|(entry, _)| entry.value.id.is_some() == stated) {
             let user = &entry.value;
-            let before = roles::roles_of(&tx.as_read(), &user.user_name)?;
+            let before = roles::roles_of(tx, &user.user_name)?;
             counts.count(tx.put_user(user, hash.as_deref(), now)?);
             roles::follow_change(tx, event, &user.user_name, &before)?;
         }
@@ -247,7 +247,7 @@ fn write(
     now: Timestamp,
 ) -> Result<ImportReport, AccountsError> {
     let AccountsImport { file, only_new, note } = import;
-    check(file, &tx.as_read(), *only_new)?;
+    check(file, tx, *only_new)?;
     let mut report = ImportReport::default();
     // In the order of references: an entry may refer to entries of earlier lists.
     for entry in &file.organizations {

@@ -68,7 +68,7 @@ impl Accounts {
             // Comparing hashes is slow, so it happens before the transaction, which then checks
             // that nothing changed.
             let removed = self.db.write_blocking(move |tx| {
-                if stored_logins(&writing, &tx.as_read())? != before {
+                if stored_logins(&writing, tx)? != before {
                     return Ok(None);
                 }
                 remove(&writing, &published, tx, note, now).map(Some)
@@ -142,7 +142,7 @@ fn remove(
     }
     for (entry, is_published) in file.users.iter().zip(&published.users) {
         let name = entry.value.user_name.to_string();
-        let Some((user, _)) = tx.as_read().find_user_by_name(&name)? else { continue };
+        let Some((user, _)) = tx.find_user_by_name(&name)? else { continue };
         if !is_published {
             outcome.retained.push(("user", name, "its password was changed"));
             continue;
@@ -158,7 +158,7 @@ fn remove(
         let id = entry.value.client_id.to_string();
         if *is_published && tx.remove_client(&id, now)? {
             outcome.removed.push(("client", id));
-        } else if tx.as_read().find_client(&id)?.is_some() {
+        } else if tx.find_client(&id)?.is_some() {
             outcome.retained.push(("client", id, "it was changed"));
         }
     }
@@ -181,7 +181,7 @@ fn remove_unused(
         let name = id.to_string();
         if tx.remove_unused_agreement(&entry.value)? {
             outcome.removed.push(("agreement", name));
-        } else if tx.as_read().find_agreement_owner(id)?.is_some() {
+        } else if tx.find_agreement_owner(id)?.is_some() {
             outcome.retained.push(("agreement", name, USED));
         }
     }
@@ -194,7 +194,7 @@ fn remove_unused(
             Some(count) => {
                 outcome.removed.push(("product", format!("{code} with {count} licences")));
             }
-            None if tx.as_read().find_product_id(code)?.is_some() => {
+            None if tx.find_product_id(code)?.is_some() => {
                 outcome.retained.push(("product", code.to_string(), USED));
             }
             None => {}
@@ -205,7 +205,7 @@ fn remove_unused(
         let name = id.to_string();
         if tx.remove_unused_organization(&entry.value)? {
             outcome.removed.push(("organization", name));
-        } else if tx.as_read().find_organization(id)?.is_some() {
+        } else if tx.find_organization(id)?.is_some() {
             outcome.retained.push(("organization", name, USED));
         }
     }

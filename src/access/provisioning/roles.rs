@@ -38,7 +38,7 @@ pub(super) fn follow_change(
     user_name: &str,
     before: &[String],
 ) -> Result<(), DbError> {
-    let Some((user, _)) = tx.as_read().find_user_by_name(user_name)? else { return Ok(()) };
+    let Some((user, _)) = tx.find_user_by_name(user_name)? else { return Ok(()) };
     let changes = describe(before, &user.roles);
     if changes.is_empty() {
         return Ok(());
@@ -109,7 +109,7 @@ impl Accounts {
         let added = added.to_vec();
         let removed = removed.to_vec();
         let found = self.db.write_blocking(move |tx| {
-            let Some((user, _)) = tx.as_read().find_user_by_name(&name)? else { return Ok(None) };
+            let Some((user, _)) = tx.find_user_by_name(&name)? else { return Ok(None) };
             let roles = changed(user.roles.clone(), &added, &removed);
             let gains_agency_role = gains_role(&user.roles, &roles);
             if roles.len() <= ROLES_MAX {

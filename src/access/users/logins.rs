@@ -113,7 +113,7 @@ impl Administration<'_> {
         let event = event.with_detail(if active { "reactivated" } else { "deactivated" });
         let name = account.user.user_name;
         let change = self.users.auth.write(move |tx| {
-            let found = tx.as_read().find_account(id)?;
+            let found = tx.find_account(id)?;
             // Compared in the transaction, so that a repeated request records nothing.
             if found.is_some_and(|account| account.user.active != active) {
                 tx.set_user_active(&name, active, now)?;

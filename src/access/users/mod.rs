@@ -166,7 +166,7 @@ impl Users {
         changes.retain(|name, _| names.contains(&name.as_str()));
         let patch = self.db().write(move |tx| {
             // Read and written in one transaction, or one of two concurrent changes would be lost.
-            let mut profile = tx.as_read().read_profile(id)?;
+            let mut profile = tx.read_profile(id)?;
             profile.extend(changes);
             let text = Value::Object(profile).to_string();
             let fits = text.len() <= PROFILE_BYTES_MAX;
@@ -289,7 +289,6 @@ impl Administration<'_> {
         let invited = audit::event(AuditAction::PasswordLinkSent);
         let is_mailed = self.users.can_mail(Some(member.email_address.as_str()));
         let creation = self.users.auth.write(move |tx| {
-            let read = tx.as_read();
             // Count first, because the response that a name is taken also reveals information.
             let wait =
                 tx.count_user_request(administrator, member.organization, USER_REQUESTS, now)?;
@@ -297,11 +296,11 @@ impl Administration<'_> {
             if let Some(at) = wait {
                 return Ok(Err(too_many_requests(at, now)));
             }
-            if read.is_user_name_taken(&member.user_name)? {
+            if tx.is_user_name_taken(&member.user_name)? {
                 let message = "emailAddress is already the user name of another user";
                 return Ok(Err(invalid_address("userName_in_use", message.to_owned())));
             }
-            let count = read.count_users_of_organization(member.organization)?;
+            let count = tx.count_users_of_organization(member.organization)?;
             if count >= ORGANIZATION_USERS_MAX {
                 let message = format!("The organization has {ORGANIZATION_USERS_MAX} users");
                 return Ok(Err(Error::new(ErrorKind::Conflict, message)));
@@ -314,7 +313,7 @@ impl Administration<'_> {
                 let link = invite(tx, id, is_mailed, now)?;
                 tx.write_audit(&link_event(invited, &link, is_mailed))?;
             }
-            Ok(Ok(read.find_account(id)?))
+            Ok(Ok(tx.find_account(id)?))
         });
         let account = creation.await??;
         account.ok_or_else(|| Error::internal("a user that was just created cannot be found"))
@@ -350,7 +349,7 @@ impl Administration<'_> {
         let outside_domains = self.outside_domains();
         let event = audit::event(AuditAction::UserChanged);
         let update = self.users.auth.write(move |tx| {
-            let found = tx.as_read().find_account(id)?;
+            let found = tx.find_account(id)?;
             let ours = found.filter(|account| account.user.organization == Some(organization));
             let Some(mut account) = ours else { return Ok(Err(not_found())) };
             // An address from before the domains were configured may stay.

@@ -98,7 +98,7 @@ pub(super) fn invite(
     is_mailed: bool,
     now: Timestamp,
 ) -> Result<PasswordLink, DbError> {
-    let (kind, valid_s) = if tx.as_read().has_password(user)? {
+    let (kind, valid_s) = if tx.has_password(user)? {
         (PasswordLinkKind::Reset, ADMIN_RESET_S)
     } else {
         (PasswordLinkKind::Invitation, INVITATION_S)
@@ -166,9 +166,8 @@ impl Users {
         let network = format!("reset-network/{}", network(address));
         let event = audit::event(AuditAction::PasswordForgotten);
         let counts = self.db().write(move |tx| {
-            let read = tx.as_read();
-            let of_network = read.mails_in_hour(&network, hour)?;
-            let of_name = read.mails_in_hour(&name, hour)?;
+            let of_network = tx.mails_in_hour(&network, hour)?;
+            let of_name = tx.mails_in_hour(&name, hour)?;
             // Beyond the limit nothing is written, so that a flood costs only reads.
             if of_network < RESETS_PER_NETWORK_MAX {
                 tx.count_mails(&network, hour, 1)?;
@@ -203,10 +202,9 @@ impl Users {
     /// Queues one mail for each address of the users with the user name or address `text`, counted in `hour`.
     async fn queue_resets(&self, text: String, hour: i64, now: Timestamp) -> Result<()> {
         let queueing = self.db().write(move |tx| {
-            let read = tx.as_read();
             let mut mails: Vec<(String, UserId, Vec<Uuid>)> = Vec::new();
-            for id in read.find_users_to_reset(&text, RESET_USERS_MAX)? {
-                let Some(account) = read.find_account(id)? else { continue };
+            for id in tx.find_users_to_reset(&text, RESET_USERS_MAX)? {
+                let Some(account) = tx.find_account(id)? else { continue };
                 let Some(address) = account.user.email_address else { continue };
                 let address = address.to_lowercase();
                 let subject =
@@ -215,7 +213,7 @@ impl Users {
                 if is_new {
                     // A user may be requested both by user name and by address: count per address
                     // as well.
-                    if read.mails_in_hour(&subject, hour)? >= RESETS_PER_NAME_MAX {
+                    if tx.mails_in_hour(&subject, hour)? >= RESETS_PER_NAME_MAX {
                         continue;
                     }
                     tx.count_mails(&subject, hour, 1)?;
@@ -275,9 +273,8 @@ impl Users {
         let change = self.auth.write(move |tx| {
             // Hashing took time: the link may have been used, or its user deactivated, in the
             // meantime.
-            let read = tx.as_read();
-            let found = read.find_password_link(id, now)?;
-            let account = found.and_then(|link| read.find_account(link.user).transpose());
+            let found = tx.find_password_link(id, now)?;
+            let account = found.and_then(|link| tx.find_account(link.user).transpose());
             let account = account.transpose()?.filter(|account| account.user.active);
             let Some(account) = account else { return Ok(PasswordOutcome::Gone) };
             store_new_hash(tx, &account.user, &hash, &events, now)?;
@@ -312,7 +309,7 @@ impl Users {
         };
         let events = PasswordEvents::new(&user, "own", change.revokes_keys);
         let replacement = self.auth.write(move |tx| {
-            if !login.is_still_valid(&tx.as_read())? {
+            if !login.is_still_valid(tx)? {
                 return Ok(PasswordOutcome::Wrong);
             }
             store_new_hash(tx, &user, &hash, &events, now)?;
@@ -388,7 +385,7 @@ impl Administration<'_> {
         let event = audit::event(AuditAction::PasswordLinkSent);
         let sending = self.users.auth.write(move |tx| {
             // In the transaction: a role that was given meanwhile ended only earlier links.
-            let found = tx.as_read().find_account(id)?;
+            let found = tx.find_account(id)?;
             let protection =
                 found.and_then(|found| super::protection(&found.user, administrator, is_provider));
             if let Some(refused) = protection {

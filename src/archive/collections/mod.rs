@@ -78,13 +78,12 @@ impl Collections {
             public: body.public,
         };
         let created = self.db.write(move |tx| {
-            let read = tx.as_read();
             // Counted in the transaction, so that concurrent calls cannot exceed the limit together.
-            if read.count_collections(new.owner)? >= COLLECTIONS_PER_USER_MAX {
+            if tx.count_collections(new.owner)? >= COLLECTIONS_PER_USER_MAX {
                 return Ok(None);
             }
             tx.insert_collection(&new, now)?;
-            reload(&read, new.id)
+            reload(tx, new.id)
         });
         created.await?.ok_or_else(|| {
             let message = format!("A user has {COLLECTIONS_PER_USER_MAX} collections at most");
@@ -144,7 +143,6 @@ impl Collections {
         now: Timestamp,
     ) -> Result<Option<Collection>> {
         let updated = self.change(caller, id, move |tx, head| {
-            let read = tx.as_read();
             let name = change.name.as_ref().unwrap_or(&head.name);
             let public = change.public.unwrap_or(head.public);
             let mut changed = *name != head.name || public != head.public;
@@ -152,7 +150,7 @@ impl Collections {
                 tx.update_collection(head.number, name, public)?;
             }
             if let Some(uris) = &change.content {
-                let content = read.collection_content(head.number)?;
+                let content = tx.collection_content(head.number)?;
                 let ordered = reorder(&content, &item_keys(uris.iter()));
                 if ordered != content {
                     tx.order_collection(head.number, &ordered)?;
@@ -162,7 +160,7 @@ impl Collections {
             if changed {
                 tx.mark_collection_modified(head.number, now)?;
             }
-            reload(&read, head.id)
+            reload(tx, head.id)
         });
         Ok(updated.await?.flatten())
     }
@@ -187,17 +185,16 @@ impl Collections {
         now: Timestamp,
     ) -> Result<Option<()>> {
         let added = self.change(caller, id, move |tx, head| {
-            let read = tx.as_read();
-            let existing = read.collection_content(head.number)?;
+            let existing = tx.collection_content(head.number)?;
             let mut seen: HashSet<&ItemKey> = existing.iter().collect();
             let mut additions = Vec::new();
             for key in &keys {
                 // An item that the caller saw may have been withdrawn in the meantime.
-                if seen.insert(key) && read.is_collectable(key)? {
+                if seen.insert(key) && tx.is_collectable(key)? {
                     additions.push(key);
                 }
             }
-            let count = read.count_collection_items(head.number)?;
+            let count = tx.count_collection_items(head.number)?;
             // A call that adds nothing succeeds even in a full collection, so that a repeated call is idempotent.
             if count.saturating_add(additions.len()) > COLLECTION_ITEMS_MAX
                 && !additions.is_empty()
@@ -245,7 +242,7 @@ impl Collections {
         caller.require(Permission::Collections)?;
         let owner = caller.user().id;
         let changed = self.db.write(move |tx| {
-            let head = tx.as_read().find_collection_head(id)?;
+            let head = tx.find_collection_head(id)?;
             head.filter(|head| head.owner == owner).map(|head| change(tx, head)).transpose()
         });
         Ok(changed.await?)

@@ -320,7 +320,7 @@ async fn what_a_user_collected_goes_with_the_user() {
     assert_eq!(scene.look(id).await.content.len(), 2);
     let count = move |tx: &WriteTx<'_>| {
         tx.run_sql("DELETE FROM users WHERE user_id = 1")?;
-        tx.as_read().find_collection_head(id)
+        tx.find_collection_head(id)
     };
     assert_eq!(scene.db.write(count).await.unwrap(), None);
 }

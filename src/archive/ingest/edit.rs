@@ -207,7 +207,7 @@ impl Ingest {
                 tx.write_audit(&event.clone().with_detail(describe(change)))?;
             }
             tx.write_item_edit(&key, &edit)?;
-            let stored = tx.as_read().find_item(&key)?;
+            let stored = tx.find_item(&key)?;
             Ok(stored.map(|item| SavedItem {
                 item: EditableItem::from_stored(item),
                 replaced_items: written.replaced_items,

@@ -139,8 +139,8 @@ impl PendingUploads {
         let row = upload.clone();
         // Checked in the transaction that creates the row, because concurrent requests would each find room.
         let created = self.inner.db.write(move |tx| {
-            let own = tx.as_read().upload_usage(user)?;
-            let all = tx.as_read().total_upload_usage()?;
+            let own = tx.upload_usage(user)?;
+            let all = tx.total_upload_usage()?;
             if own.uploads >= UPLOADS_PER_USER_MAX {
                 return Ok(Err(quota_error(format!(
                     "you have {UPLOADS_PER_USER_MAX} unpublished uploads; publish or discard some"

@@ -78,7 +78,7 @@ fn find_used(
     organization: Option<OrganizationId>,
     id: i64,
 ) -> Result<Option<MetadataTemplate>, DbError> {
-    let found = tx.as_read().find_template(id)?;
+    let found = tx.find_template(id)?;
     Ok(found.filter(|template| is_used(template, organization)))
 }
 
@@ -123,12 +123,12 @@ impl Uploads {
         let event = audit::event(AuditAction::TemplateCreated).with_detail(&draft.name);
         let new = draft.stored(&event, now);
         let created = self.ingest_here().db.write(move |tx| {
-            if tx.as_read().count_templates(new.organization)? >= TEMPLATES_MAX {
+            if tx.count_templates(new.organization)? >= TEMPLATES_MAX {
                 return Ok(None);
             }
             let id = tx.create_template(&new)?;
             tx.write_audit(&event.with_object(ObjectKind::Template, id))?;
-            tx.as_read().find_template(id)
+            tx.find_template(id)
         });
         created.await?.ok_or_else(too_many)
     }
@@ -158,13 +158,13 @@ impl Uploads {
                 OwnerChange::To(owner) => owner,
             };
             let is_moved = organization != old.organization;
-            if is_moved && tx.as_read().count_templates(organization)? >= TEMPLATES_MAX {
+            if is_moved && tx.count_templates(organization)? >= TEMPLATES_MAX {
                 return Ok(None);
             }
             let draft = TemplateDraft { organization, name, fields };
             tx.update_template(id, &draft.stored(&event, now))?;
             tx.write_audit(&event)?;
-            let updated = tx.as_read().find_template(id)?;
+            let updated = tx.find_template(id)?;
             Ok(Some(updated.map_or(TemplateOutcome::Missing, TemplateOutcome::Done)))
         });
         updated.await?.ok_or_else(too_many)

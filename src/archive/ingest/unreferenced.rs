@@ -127,7 +127,7 @@ fn remove_in(
     if !tx.may_remove_originals(id)? {
         return Ok(None);
     }
-    let named = tx.as_read().originals_after(part.since.last_version)?;
+    let named = tx.originals_after(part.since.last_version)?;
     let mut removed = part.hashes.clone();
     removed.retain(|hash| named.binary_search_by_key(hash, |original| original.hash).is_err());
     for_each_at_once(&removed, |hash| store.remove(hash)).map_err(failed)?;
@@ -157,7 +157,7 @@ impl OriginalsGuard {
     /// Fails if one of the originals was removed since then. Costs one row if no originals were removed.
     pub(super) fn check(&self, tx: &WriteTx<'_>) -> Result<(), DbError> {
         let Some(before) = &self.before else { return Ok(()) };
-        let now = tx.as_read().original_removals()?;
+        let now = tx.original_removals()?;
         if !before.removals.may_have_continued(&now) {
             return Ok(());
         }

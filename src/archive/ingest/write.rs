@@ -205,7 +205,7 @@ pub(super) fn find(
     tx: &WriteTx<'_>,
     key: &ItemKey,
 ) -> Result<Option<(StoredItem, Document)>, DbError> {
-    let Some(item) = tx.as_read().find_item(key)? else { return Ok(None) };
+    let Some(item) = tx.find_item(key)? else { return Ok(None) };
     let document = Document::from_stored(&item.document).map_err(|cause| DbError::Damaged {
         what: format!("item {key}"),
         why: cause.to_string(),

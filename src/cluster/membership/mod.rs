@@ -225,7 +225,7 @@ impl ClusterNode {
         let acquired = self.inner.db.write_urgent(move |tx| {
             // The heartbeat comes before any request is served, so that other nodes wait for this one.
             tx.write_heartbeat(incarnation, followed, &faults, now)?;
-            Ok((acquire_free(tx, &requested, incarnation)?, tx.as_read().list_nodes()?.len() > 1))
+            Ok((acquire_free(tx, &requested, incarnation)?, tx.list_nodes()?.len() > 1))
         });
         let is_one_of_many = match acquired {
             Ok((held, others)) => {

@@ -111,7 +111,7 @@ impl CdnPurgers {
             let names = names.clone();
             let incarnation = guard.node().incarnation();
             db.write_blocking(move |tx| {
-                let mut others = tx.as_read().list_nodes()?.into_iter();
+                let mut others = tx.list_nodes()?.into_iter();
                 // A different node may still have an endpoint in its configuration.
                 if names.is_empty() && others.any(|other| other.incarnation != incarnation) {
                     return Ok(());
@@ -312,7 +312,7 @@ impl CdnEndpoint {
         let name = self.name.clone();
         let queued = self.write(move |tx| {
             let rows = tx.note_purges(&name, seq, PURGE_LOG_ROWS, now, key_of)?;
-            Ok((tx.as_read().purges_waiting(&name, now)?, rows == PURGE_LOG_ROWS))
+            Ok((tx.purges_waiting(&name, now)?, rows == PURGE_LOG_ROWS))
         });
         Ok(queued.await?.unwrap_or((waiting, false)))
     }

@@ -199,7 +199,7 @@ fn an_address_that_takes_the_place_of_another_takes_over_what_waits_for_it() {
     let told = second.clone();
     scene.write(move |tx| {
         tx.note_purge("image.a", &[], now()).unwrap();
-        let number = tx.as_read().due_purges(&told, now(), 1).unwrap()[0].number;
+        let number = tx.due_purges(&told, now(), 1).unwrap()[0].number;
         tx.complete_purges(&[number], None).unwrap();
     });
     assert_eq!((scene.due(0, now()).len(), scene.due(1, now()).len()), (1, 0));

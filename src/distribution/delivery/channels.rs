@@ -78,13 +78,12 @@ impl Deliveries {
             Some(_) => AuditAction::ChannelChanged,
         });
         let writing = self.db().write(move |tx| {
-            let read = tx.as_read();
             // The draft was merged with `before`, so it would overwrite a concurrent change.
-            if read.find_channel(&id)? != before {
+            if tx.find_channel(&id)? != before {
                 return Ok(Err("The channel was changed meanwhile".to_owned()));
             }
             // Counted in the transaction that inserts, or concurrent requests could exceed the limit.
-            if before.is_none() && read.count_own_channels(user)? >= CHANNELS_PER_USER_MAX {
+            if before.is_none() && tx.count_own_channels(user)? >= CHANNELS_PER_USER_MAX {
                 return Ok(Err(format!("The user has {CHANNELS_PER_USER_MAX} channels")));
             }
             // An idempotent repetition writes no event, so that it does not push older events out of the table.
@@ -92,7 +91,7 @@ impl Deliveries {
                 let event = event.with_object(ObjectKind::Channel, &id);
                 tx.write_audit(&event.with_detail(new.method.as_str()))?;
             }
-            Ok(Ok(read.find_channel(&id)?))
+            Ok(Ok(tx.find_channel(&id)?))
         });
         let written =
             writing.await?.map_err(|refusal| Error::new(ErrorKind::Conflict, refusal))?;

@@ -60,7 +60,7 @@ impl Deliveries {
             if is_queued {
                 tx.write_audit(&event)?;
             }
-            Ok((is_queued, tx.as_read().find_delivery(id)?))
+            Ok((is_queued, tx.find_delivery(id)?))
         });
         let (is_queued, found) = requeueing.await?;
         let Some(delivery) = found else {

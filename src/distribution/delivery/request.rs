@@ -179,7 +179,7 @@ impl Deliveries {
         let organization = existing.organization;
         let queueing = self.db().write(move |tx| {
             // Checked in the transaction that queues, or concurrent requests could exceed the limit.
-            if tx.as_read().is_queue_full(organization, max)? {
+            if tx.is_queue_full(organization, max)? {
                 return Ok(None);
             }
             tx.requeue_delivery(id, ended, now).map(Some)

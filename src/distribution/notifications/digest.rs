@@ -28,14 +28,14 @@ pub(super) fn run(
     now: Timestamp,
     batch: &mut MatchBatch,
 ) -> Result<bool, DbError> {
-    let due = tx.as_read().due_notifications(now, DIGESTS_AT_A_TIME)?;
+    let due = tx.due_notifications(now, DIGESTS_AT_A_TIME)?;
     let watch = Stopwatch::start();
     for number in &due {
         // The transaction holds the cluster write lock, for which all other writers wait.
         if watch.elapsed() > MATCHING_TIME {
             return Ok(true);
         }
-        let notification = match tx.as_read().notification_of_number(*number) {
+        let notification = match tx.notification_of_number(*number) {
             Ok(Some(notification)) => notification,
             Ok(None) => continue,
             // One damaged row must not block other mails.
@@ -77,7 +77,7 @@ fn write(
     now: Timestamp,
     batch: &mut MatchBatch,
 ) -> Result<(), DbError> {
-    let queued = tx.as_read().queued_items(notification.number, QUEUED_ITEMS_MAX)?;
+    let queued = tx.queued_items(notification.number, QUEUED_ITEMS_MAX)?;
     if queued.is_empty() {
         return Ok(());
     }
@@ -114,7 +114,7 @@ fn recent(
         let is_recent = match from {
             None => true,
             Some(from) => {
-                let found = tx.as_read().find_version(&key)?;
+                let found = tx.find_version(&key)?;
                 found.is_some_and(|(_, item)| from <= item.order_time)
             }
         };

@@ -87,7 +87,7 @@ impl Notifications {
             }
             // A panic during a refresh is harmless: after an unfinished refresh, the next one reads everything.
             let mut matcher = inner.matcher.lock();
-            matcher.refresh(&tx.as_read())?;
+            matcher.refresh(tx)?;
             let skipped = inner.unreadable.lock().items.clone();
             let mut transaction = MatchTransaction {
                 tx,
@@ -249,9 +249,8 @@ impl MatchTransaction<'_, '_> {
     /// Reads more of the item log, for at most [`MATCHING_TIME`], since other writers wait.
     fn read_log(&mut self) -> Result<(), DbError> {
         let watch = Stopwatch::start();
-        let read = self.tx.as_read();
-        let from = read.matched_seq()?;
-        let rows = read.log_rows(from, MATCHING_ROWS)?;
+        let from = self.tx.matched_seq()?;
+        let rows = self.tx.log_rows(from, MATCHING_ROWS)?;
         let mut left = rows.len();
         let mut reached = None;
         for row in rows {
@@ -268,7 +267,7 @@ impl MatchTransaction<'_, '_> {
                 let why = format!("another node continued from row {from}");
                 return Err(DbError::Damaged { what: "the position of matching".to_owned(), why });
             }
-            self.batch.more = left > 0 || read.matching_backlog(seq)?.0 > seq;
+            self.batch.more = left > 0 || self.tx.matching_backlog(seq)?.0 > seq;
         }
         Ok(())
     }
@@ -281,15 +280,14 @@ impl MatchTransaction<'_, '_> {
         let Some(key) = row.key.as_ref().filter(|key| !self.skipped.contains(key)) else {
             return Ok(());
         };
-        let read = self.tx.as_read();
-        let is_deferred = read.is_deferred(key)?;
+        let is_deferred = self.tx.is_deferred(key)?;
         // A row that is not new still matters for a deferred item, because it may lift or move the embargo.
         if !row.is_newly_indexed && !is_deferred {
             return Ok(());
         }
         let Some((version, item)) = self.find(key)? else { return Ok(()) };
         if version > row.seq
-            && (!row.is_newly_indexed || read.is_newly_indexed_after(version, row.seq)?)
+            && (!row.is_newly_indexed || self.tx.is_newly_indexed_after(version, row.seq)?)
         {
             return Ok(());
         }
@@ -306,9 +304,8 @@ impl MatchTransaction<'_, '_> {
 
     /// Matches items whose embargo ended.
     fn match_released(&mut self) -> Result<(), DbError> {
-        let read = self.tx.as_read();
         let watch = Stopwatch::start();
-        for key in read.released_items(self.now, MATCHING_ROWS)? {
+        for key in self.tx.released_items(self.now, MATCHING_ROWS)? {
             if watch.elapsed() > MATCHING_TIME {
                 self.batch.more = true;
                 break;
@@ -323,7 +320,7 @@ impl MatchTransaction<'_, '_> {
 
     /// Loads the present version of the item.
     fn find(&self, key: &ItemKey) -> Result<Option<(i64, StoredItem)>, DbError> {
-        let found = self.tx.as_read().find_version(key);
+        let found = self.tx.find_version(key);
         if let Err(DbError::Engine(cause)) = &found
             && cause.is_damage()
         {
@@ -405,7 +402,7 @@ impl MatchTransaction<'_, '_> {
                 self.message(MessageTransport::Mail, number, matched, content)?;
             }
             NotificationKind::Mobile => {
-                for device in self.tx.as_read().list_devices(matched.user)? {
+                for device in self.tx.list_devices(matched.user)? {
                     // Without credentials of the push service, its messages would only fill the outbox.
                     if self.push.reaches(device.kind) {
                         let content = MessageContent::push(key, &device.token, device.kind);

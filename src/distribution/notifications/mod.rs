@@ -312,13 +312,12 @@ impl Notifications {
         caller.require(Permission::WriteNotifications)?;
         let new = validate(caller, Uuid::new_v4(), draft, now)?;
         let creation = self.db().write(move |tx| {
-            let read = tx.as_read();
             // Counted in the transaction that inserts, or concurrent requests could exceed the limit.
-            if read.count_notifications(new.user)? >= NOTIFICATIONS_PER_USER_MAX {
+            if tx.count_notifications(new.user)? >= NOTIFICATIONS_PER_USER_MAX {
                 return Ok(None);
             }
             tx.insert_notification(&new, now)?;
-            read.find_notification(new.id)
+            tx.find_notification(new.id)
         });
         creation.await?.ok_or_else(|| {
             let message = format!("The user has {NOTIFICATIONS_PER_USER_MAX} notifications");
@@ -343,14 +342,14 @@ impl Notifications {
             let is_stream = new.method.kind() == NotificationKind::Stream;
             let expired = now - STREAM_EXPIRY;
             // An expired stream that was not swept yet counts as missing.
-            if is_stream && tx.as_read().find_stream(id, new.user, expired)?.is_none() {
+            if is_stream && tx.find_stream(id, new.user, expired)?.is_none() {
                 return Ok(None);
             }
             // Changes no row if the notification has a different owner or type.
             if !tx.replace_notification(&new, now)? {
                 return Ok(None);
             }
-            tx.as_read().find_notification(id)
+            tx.find_notification(id)
         });
         replacement.await?.ok_or_else(|| not_found(id))
     }

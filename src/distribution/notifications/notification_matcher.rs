@@ -257,7 +257,7 @@ impl NotificationMatcher {
 ///
 /// Contract notifications-10.
 pub(super) fn record_heartbeat(tx: &WriteTx<'_>, now: Timestamp) -> Result<(), DbError> {
-    let last_heartbeat = tx.as_read().find_state(LAST_ALIVE_NOTE)?;
+    let last_heartbeat = tx.find_state(LAST_ALIVE_NOTE)?;
     let last_heartbeat = last_heartbeat.and_then(|text| text.parse::<Timestamp>().ok());
     let Some(last_heartbeat) = last_heartbeat else {
         return tx.write_state(LAST_ALIVE_NOTE, &now.to_string());

@@ -474,7 +474,7 @@ fn run_commands(
     now: Timestamp,
 ) -> Result<Vec<CommandOutcome>, DbError> {
     // After expiry, other nodes release the items of this incarnation, so it must not claim more.
-    let is_alive = tx.as_read().is_alive(incarnation)?;
+    let is_alive = tx.is_alive(incarnation)?;
     let mut outcomes = Vec::with_capacity(commands.len());
     for command in commands {
         outcomes.push(match command {
@@ -520,7 +520,7 @@ fn acknowledge(
     claimed: &StreamBatch,
     read: &[(i64, i64)],
 ) -> Result<Option<usize>, DbError> {
-    if !tx.as_read().is_alive(claimed.incarnation)? {
+    if !tx.is_alive(claimed.incarnation)? {
         return Ok(None);
     }
     let mut remaining: Vec<i64> = claimed.items.iter().map(|item| item.position).collect();
@@ -531,7 +531,7 @@ fn acknowledge(
     }
     // An item that was not found was trimmed from a full queue, removed with its notification, or queued again and
     // stays. On an engine with concurrent writers, the incarnation may have been ended since the first check.
-    if !tx.as_read().is_alive(claimed.incarnation)? {
+    if !tx.is_alive(claimed.incarnation)? {
         let why = "it was ended while its items were read".to_owned();
         return Err(DbError::Damaged { what: format!("node {}", claimed.incarnation), why });
     }
@@ -551,7 +551,7 @@ fn claim_items(
 ) -> Result<Option<StreamBatch>, DbError> {
     // A reader waits for at most a minute, so the stream does not expire if it is touched when the reader arrives.
     let expired = now - STREAM_EXPIRY;
-    let Some(found) = tx.as_read().find_stream(id, user, expired)? else { return Ok(None) };
+    let Some(found) = tx.find_stream(id, user, expired)? else { return Ok(None) };
     tx.touch_stream(found.number, now)?;
     let items = tx.claim_queued_items(found.number, size, incarnation)?;
     let released = Arc::clone(released);

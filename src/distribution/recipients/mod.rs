@@ -244,9 +244,7 @@ impl Recipients {
         let Some(hash) = hash_of(token) else { return Ok(false) };
         let event = audit::event(AuditAction::MailAnswered);
         let answer = self.inner.db.write(move |tx| {
-            let Some(found) = tx.as_read().find_mail_recipient_of_token(hash)? else {
-                return Ok(false);
-            };
+            let Some(found) = tx.find_mail_recipient_of_token(hash)? else { return Ok(false) };
             if agrees && found.refused.is_none() && !may_answer(&found, now) {
                 return Ok(false);
             }
@@ -292,7 +290,7 @@ fn decide(
         if is_own(user, address) {
             continue;
         }
-        let recipient = tx.as_read().find_mail_recipient(user.id, address)?;
+        let recipient = tx.find_mail_recipient(user.id, address)?;
         if recipient.as_ref().is_some_and(|recipient| recipient.refused.is_some()) {
             let why = format!("{address} has declined mails from this user");
             return Ok(Err(MailClearance::Refused { reason: "refused", why }));
@@ -347,7 +345,7 @@ fn count(
     // All limits are checked before anything is counted, so a postponed mail uses up none of them.
     for (subject, mails, max) in &subjects {
         let max = usize::try_from(*max).unwrap_or(usize::MAX);
-        let before = tx.as_read().mails_in_hour(subject, hour)?;
+        let before = tx.mails_in_hour(subject, hour)?;
         // A mail with more recipients than the limit is sent if it is the first of its hour; otherwise it could
         // never be sent.
         if max > 0 && before > 0 && before.saturating_add(*mails) > max {

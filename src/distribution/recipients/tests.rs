@@ -251,9 +251,8 @@ async fn recipients_of_a_user_are_bounded_and_refusals_stay_longest() {
             tx.answer_mail_recipient(hash, number != 0, at(0, number))?;
             tx.trim_mail_recipients(UserId(1), 2)?;
         }
-        let read = tx.as_read();
         let known = (0..4).map(|number| {
-            let found = read.find_mail_recipient(UserId(1), &format!("{number}@x.example"));
+            let found = tx.find_mail_recipient(UserId(1), &format!("{number}@x.example"));
             found.map(|found| found.is_some())
         });
         known.collect::<Result<Vec<bool>, DbError>>()

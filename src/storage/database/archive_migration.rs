@@ -77,8 +77,7 @@ impl ArchiveMigration {
     pub fn begin(from: &Db, to: &Db, report: ReportRows) -> DbResult<Self> {
         // Marked before the first row, so that no service starts on the new database until the end.
         to.write_blocking(|tx| {
-            let read = tx.as_read();
-            if !read.is_migration_target()? && !read.is_empty()? {
+            if !tx.is_migration_target()? && !tx.is_empty()? {
                 let why = "the new database holds an archive already, or a service runs on it";
                 return Err(DbError::InUse(why.to_owned()));
             }
@@ -205,7 +204,7 @@ impl ArchiveMigration {
             }
             // One transaction, so that the next writer after the comparison finds that the archive moved.
             Some(to) => self.from.write_blocking(move |tx| {
-                let copied = migration.time_remaining(&tx.as_read(), carried, &carry)?;
+                let copied = migration.time_remaining(tx, carried, &carry)?;
                 tx.note_moved(Some(&to))?;
                 Ok(copied)
             })?,
@@ -327,15 +326,14 @@ impl Db {
         // No lock is needed here: a moved archive refuses writes.
         let here = self.read_blocking(|tx| tx.marks_of_tables())?;
         to.write_blocking(move |tx| {
-            let there = tx.as_read();
-            if let Some(node) = there.list_nodes()?.first() {
+            if let Some(node) = tx.list_nodes()?.first() {
                 return Err(possibly_in_use(&format!("the node {} uses it", node.node)));
             }
             // An earlier attempt has marked it already.
-            if there.is_migration_target()? {
+            if tx.is_migration_target()? {
                 return Ok(());
             }
-            let marks = there.marks_of_tables()?;
+            let marks = tx.marks_of_tables()?;
             if let Some((table, _)) = here.iter().find(|mark| !marks.contains(mark)) {
                 return Err(possibly_in_use(&format!(
                     "its table {table} has changed since the migration"

@@ -2,6 +2,7 @@
 //! messages.
 
 use std::cell::{Cell, RefCell};
+use std::ops::Deref;
 
 use super::account_change::AccountChange;
 use super::engine::EngineTransaction;
@@ -24,34 +25,36 @@ impl<'a> ReadTx<'a> {
     }
 }
 
-/// A transaction that reads and writes.
+/// A transaction that reads and writes. It dereferences to the same transaction for reading.
 pub struct WriteTx<'a> {
-    pub(super) tx: &'a dyn EngineTransaction,
+    read: ReadTx<'a>,
     /// Changes of accounts made by this transaction.
     pub(super) changes: RefCell<Vec<AccountChange>>,
     /// Audit events recorded by this transaction.
     pub(super) events: RefCell<Vec<AuditEvent>>,
     /// The last row of the item log that this transaction wrote; 0 if there is none.
     pub(super) item_row: Cell<i64>,
-    /// The keys that encrypt and decrypt secrets.
-    pub(super) keys: &'a Keyring,
+    /// The keys that encrypt secrets.
+    pub(super) sealing_keys: &'a Keyring,
+}
+
+impl<'a> Deref for WriteTx<'a> {
+    type Target = ReadTx<'a>;
+
+    fn deref(&self) -> &ReadTx<'a> {
+        &self.read
+    }
 }
 
 impl<'a> WriteTx<'a> {
     pub(super) fn new(tx: &'a dyn EngineTransaction, keys: &'a Keyring) -> Self {
         Self {
-            tx,
+            read: ReadTx { tx, keys: Some(keys) },
             changes: RefCell::default(),
             events: RefCell::default(),
             item_row: Cell::new(0),
-            keys,
+            sealing_keys: keys,
         }
-    }
-
-    /// Returns the same transaction for reading.
-    #[must_use]
-    pub fn as_read(&self) -> ReadTx<'_> {
-        ReadTx { tx: self.tx, keys: Some(self.keys) }
     }
 }
 

@@ -93,7 +93,7 @@ impl ReadTx<'_> {
 impl WriteTx<'_> {
     /// Stores a channel of an existing user.
     pub fn put_channel(&self, new: &NewChannel, now: Timestamp) -> DbResult<PutOutcome> {
-        let existing = self.as_read().find_channel(&new.id)?;
+        let existing = self.find_channel(&new.id)?;
         // Imports are repeated (contract operation-15), so an unchanged row is not sealed again with a new
         // nonce.
         if existing.as_ref().is_some_and(|existing| new.changes_nothing(existing)) {

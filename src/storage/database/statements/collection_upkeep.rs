@@ -48,7 +48,7 @@ impl WriteTx<'_> {
         }
         let Ok(document) = Document::from_stored(&item.document) else { return Ok(()) };
         // A document that withdraws an item often contains nothing else about it.
-        let previous = self.as_read().stored_document(&item.key)?;
+        let previous = self.stored_document(&item.key)?;
         let lost = LostItem {
             key: item.key.clone(),
             headline: last_known("headline", &document, previous.as_ref()),

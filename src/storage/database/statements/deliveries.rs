@@ -251,14 +251,14 @@ impl WriteTx<'_> {
         max: usize,
         now: Timestamp,
     ) -> DbResult<EnqueueOutcome> {
-        let existing = self.as_read().find_delivery_of(&new.channel, &new.item, &new.version)?;
+        let existing = self.find_delivery_of(&new.channel, &new.item, &new.version)?;
         match existing {
             // A repeated request is idempotent unless the delivery failed.
             Some(existing) if existing.state != DeliveryState::Failed => {
                 Ok(EnqueueOutcome::Known(existing))
             }
             // The limit applies only to new entries: a full queue still returns a known delivery.
-            _ if self.as_read().is_queue_full(new.organization, max)? => Ok(EnqueueOutcome::Full),
+            _ if self.is_queue_full(new.organization, max)? => Ok(EnqueueOutcome::Full),
             Some(existing) => {
                 // This trigger was checked under its own agreement, which replaces the first one
                 // (contract deliveries-5).
@@ -292,7 +292,7 @@ impl WriteTx<'_> {
     }
 
     fn queued(&self, id: Uuid) -> DbResult<EnqueueOutcome> {
-        let found = self.as_read().find_delivery(id)?;
+        let found = self.find_delivery(id)?;
         found
             .map(EnqueueOutcome::Queued)
             .ok_or_else(|| damaged(format!("delivery {id}"), &"is gone"))
@@ -365,7 +365,7 @@ impl WriteTx<'_> {
 
     fn read_claimed(&self, id: &str) -> DbResult<Delivery> {
         let what = format!("delivery {id}");
-        let found = self.as_read().find_delivery(parse(&what, id)?)?;
+        let found = self.find_delivery(parse(&what, id)?)?;
         found.ok_or_else(|| damaged(&what, &"its user is gone, or its id is spelt differently"))
     }
 

@@ -149,7 +149,7 @@ impl WriteTx<'_> {
     /// response type.
     pub fn write_consent(&self, new: &NewConsent, now: Timestamp) -> DbResult<()> {
         let NewConsent { user, client_id, response_type, scopes } = new;
-        let earlier = self.as_read().find_consent(*user, client_id, response_type)?;
+        let earlier = self.find_consent(*user, client_id, response_type)?;
         // A request for fewer scopes must not withdraw an earlier consent.
         let scopes = earlier.iter().fold(*scopes, ScopeSet::with);
         let sql = "INSERT INTO consents (user_id, client_id, response_type, scopes, given_ms)

@@ -91,7 +91,7 @@ impl ReadTx<'_> {
 impl WriteTx<'_> {
     /// Writes an organization and logs the change.
     pub fn put_organization(&self, new: &Organization, now: Timestamp) -> DbResult<PutOutcome> {
-        let existing = self.as_read().find_organization(new.id)?;
+        let existing = self.find_organization(new.id)?;
         if existing.as_ref() == Some(new) {
             return Ok(PutOutcome::Unchanged);
         }
@@ -115,8 +115,8 @@ impl WriteTx<'_> {
     /// Writes a product. The given number and code must not belong to two products.
     pub fn put_product(&self, new: &ProductEntry, now: Timestamp) -> DbResult<PutOutcome> {
         let existing = match new.id {
-            Some(id) => self.as_read().find_product_code(id)?.map(|_| id),
-            None => self.as_read().find_product_id(&new.code)?,
+            Some(id) => self.find_product_code(id)?.map(|_| id),
+            None => self.find_product_id(&new.code)?,
         };
         // The conflict is on the number, so the number of a known product is inserted explicitly.
         let id = existing.or(new.id);
@@ -138,7 +138,7 @@ impl WriteTx<'_> {
     /// The remaining prepaid downloads are counted here. The given number is only used for a new agreement,
     /// or if the number of bought downloads has changed.
     pub fn put_agreement(&self, new: &AgreementEntry, now: Timestamp) -> DbResult<PutOutcome> {
-        let existed = self.as_read().find_agreement_owner(new.id)?.is_some();
+        let existed = self.find_agreement_owner(new.id)?.is_some();
         let total = new.prepaids.map(|prepaids| prepaids.total);
         let remaining = new.prepaids.map(PrepaidsEntry::remaining);
         // `prepaid_remaining` is not updated: purchases lower it, and an import preserves that.
@@ -174,7 +174,7 @@ impl WriteTx<'_> {
         let mut changed = self.tx.execute(sql, values)?;
         let mut products = BTreeSet::new();
         for code in &new.products {
-            products.extend(self.as_read().find_product_id(code)?.map(|id| id.0));
+            products.extend(self.find_product_id(code)?.map(|id| id.0));
         }
         changed += self.link(new.id.0, &products, AGREEMENT_PRODUCTS)?;
         if changed == 0 { Ok(PutOutcome::Unchanged) } else { self.put_outcome(existed, now) }
@@ -226,7 +226,7 @@ impl WriteTx<'_> {
         password: Option<&str>,
         now: Timestamp,
     ) -> DbResult<PutOutcome> {
-        let existing = self.as_read().find_user_by_name(&new.user_name)?;
+        let existing = self.find_user_by_name(&new.user_name)?;
         let was_active = existing.as_ref().is_none_or(|(user, _)| user.active);
         let is_active = new.active.unwrap_or(was_active);
         // An existing number is written explicitly, because a repetition would otherwise use up the next one.
@@ -331,7 +331,7 @@ impl WriteTx<'_> {
         secret: Option<&str>,
         now: Timestamp,
     ) -> DbResult<PutOutcome> {
-        let existing = self.as_read().find_client(&new.client_id)?;
+        let existing = self.find_client(&new.client_id)?;
         let stored_secret = existing.as_ref().and_then(|existing| existing.secret.clone());
         let client = OAuthClient {
             client_id: new.client_id.to_string(),

@@ -129,7 +129,7 @@ fn a_new_password_and_the_end_of_being_active_end_sessions_and_tokens() {
 fn a_client_that_is_disabled_takes_its_tokens_with_it() {
     let disable = |tx: &WriteTx<'_>| {
         assert!(tx.set_client_active("desk", false, at(2))?);
-        assert_eq!(tx.as_read().find_access_token(&ContentHash::new(b"t"))?, None);
+        assert_eq!(tx.find_access_token(&ContentHash::new(b"t"))?, None);
         Ok(PutOutcome::Updated)
     };
     assert_eq!(logins_after(disable), (2, vec![AccountChange::Token(ContentHash::new(b"t"))]));

@@ -29,7 +29,7 @@ impl WriteTx<'_> {
         max: usize,
         now: Timestamp,
     ) -> DbResult<Option<ListedKey>> {
-        if self.as_read().list_live_keys(&new.user_name)?.len() >= max {
+        if self.list_live_keys(&new.user_name)?.len() >= max {
             return Ok(None);
         }
         self.put_key(new, now)?;
@@ -43,8 +43,8 @@ impl WriteTx<'_> {
                   ORDER BY key_id DESC {ALL_BEHIND} ?2)"
         );
         self.tx.run(&sql, params![new.user_name, max])?;
-        let id = self.as_read().find_key_number(&new.key_hash)?;
-        let keys = self.as_read().list_live_keys(&new.user_name)?;
+        let id = self.find_key_number(&new.key_hash)?;
+        let keys = self.list_live_keys(&new.user_name)?;
         Ok(keys.into_iter().find(|key| Some(key.id) == id))
     }
 

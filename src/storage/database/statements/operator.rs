@@ -123,9 +123,7 @@ impl WriteTx<'_> {
         active: bool,
         now: Timestamp,
     ) -> DbResult<bool> {
-        let Some((user, _)) = self.as_read().find_user_by_name(user_name)? else {
-            return Ok(false);
-        };
+        let Some((user, _)) = self.find_user_by_name(user_name)? else { return Ok(false) };
         // A repetition must not invalidate cached entries of the user.
         if user.active == active {
             return Ok(true);
@@ -148,9 +146,7 @@ impl WriteTx<'_> {
         hash: &str,
         now: Timestamp,
     ) -> DbResult<bool> {
-        let Some((user, _)) = self.as_read().find_user_by_name(user_name)? else {
-            return Ok(false);
-        };
+        let Some((user, _)) = self.find_user_by_name(user_name)? else { return Ok(false) };
         let sql = "UPDATE users SET password = ?2 WHERE user_id = ?1";
         self.tx.run(sql, params![user.id, hash])?;
         // Sessions and tokens may belong to someone who knew the old password (contract login-18).
@@ -166,9 +162,7 @@ impl WriteTx<'_> {
         roles: &[String],
         now: Timestamp,
     ) -> DbResult<bool> {
-        let Some((user, _)) = self.as_read().find_user_by_name(user_name)? else {
-            return Ok(false);
-        };
+        let Some((user, _)) = self.find_user_by_name(user_name)? else { return Ok(false) };
         let roles = serde_json::Value::from(roles).to_string();
         let sql = "UPDATE users SET roles = ?2 WHERE user_id = ?1";
         self.tx.run(sql, params![user.id, roles])?;

@@ -41,7 +41,7 @@ impl WriteTx<'_> {
 
     /// Returns whether the removal with this id is announced, and no other removal has ended since.
     pub fn may_remove_originals(&self, id: &str) -> DbResult<bool> {
-        let OriginalRemovals(now) = self.as_read().original_removals()?;
+        let OriginalRemovals(now) = self.original_removals()?;
         Ok(now == Some(format!("{IN_PROGRESS}{id}")))
     }
 

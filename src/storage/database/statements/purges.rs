@@ -110,7 +110,7 @@ impl WriteTx<'_> {
         endpoints: &[String],
         key: fn(&ItemKey) -> String,
     ) -> DbResult<()> {
-        let known = self.as_read().purging_endpoints()?;
+        let known = self.purging_endpoints()?;
         let (retained, removed): (Vec<_>, Vec<_>) =
             known.into_iter().partition(|(endpoint, _)| endpoints.contains(endpoint));
         for endpoint in endpoints
@@ -186,7 +186,7 @@ impl WriteTx<'_> {
         now: Timestamp,
         key: fn(&ItemKey) -> String,
     ) -> DbResult<usize> {
-        let Some(after) = self.as_read().purged_seq(endpoint)? else { return Ok(0) };
+        let Some(after) = self.purged_seq(endpoint)? else { return Ok(0) };
         let sql =
             "SELECT item_log.seq, item_log.media_type, item_log.id, change, at_ms, embargoed_ms
              FROM item_log LEFT JOIN items
@@ -237,7 +237,7 @@ impl WriteTx<'_> {
 
     /// Queues a key, due at `now`, in every endpoint, or in `endpoints` if no server has created any yet.
     pub fn note_purge(&self, key: &str, endpoints: &[String], now: Timestamp) -> DbResult<()> {
-        let known = self.as_read().purging_endpoints()?;
+        let known = self.purging_endpoints()?;
         let known: Vec<String> = known.into_iter().map(|(endpoint, _)| endpoint).collect();
         let endpoints = if known.is_empty() { endpoints } else { &known };
         endpoints

@@ -101,7 +101,7 @@ impl WriteTx<'_> {
 
     /// Removes an organization if it is as stated and nothing belongs to it.
     pub fn remove_unused_organization(&self, stated: &Organization) -> DbResult<bool> {
-        if self.as_read().find_organization(stated.id)?.as_ref() != Some(stated) {
+        if self.find_organization(stated.id)?.as_ref() != Some(stated) {
             return Ok(false);
         }
         let sql = "DELETE FROM organizations WHERE organization_id = ?1

@@ -147,11 +147,11 @@ impl ReadTx<'_> {
 impl WriteTx<'_> {
     /// Encrypts a value for `place` with the current key. Returns it in plain text if there is no key.
     pub(super) fn seal_secret(&self, place: &str, plain: Vec<u8>) -> DbResult<Vec<u8>> {
-        if let Some(id) = self.as_read().secrets_key()? {
-            return Ok(self.keys.seal(id, place, &plain)?.into_bytes());
+        if let Some(id) = self.secrets_key()? {
+            return Ok(self.sealing_keys.seal(id, place, &plain)?.into_bytes());
         }
         // If encryption is configured but its key could not be created, no value is written in plain text.
-        match self.keys.refusal() {
+        match self.sealing_keys.refusal() {
             None => Ok(plain),
             Some(why) => {
                 Err(SecretError::File(format!("{place} is to be encrypted, {why}")).into())
@@ -180,17 +180,16 @@ impl WriteTx<'_> {
         before: Option<KeyId>,
         with: KeyId,
     ) -> DbResult<SealedCount> {
-        let read = self.as_read();
-        if read.secrets_key()? != before {
+        if self.secrets_key()? != before {
             let why = "another process has changed the key of the secrets meanwhile";
             return Err(DbError::InUse(why.to_owned()));
         }
-        let secrets = read.list_secrets()?;
+        let secrets = self.list_secrets()?;
         // Before the values are sealed, because `seal_secret` reads the current key from this row.
         self.write_state(CURRENT_KEY, &with.to_string())?;
         let mut count = SealedCount::default();
         for StoredSecret { place, bytes, row } in secrets {
-            let sealed = self.seal_secret(&place, read.open_secret(&place, bytes)?)?;
+            let sealed = self.seal_secret(&place, self.open_secret(&place, bytes)?)?;
             match row {
                 SecretRow::Channel(id) => {
                     let sql = "UPDATE channels SET settings = ?2 WHERE channel_id = ?1";

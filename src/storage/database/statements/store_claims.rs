@@ -35,7 +35,7 @@ impl WriteTx<'_> {
     /// Records that this store belongs to this archive, unless one is recorded already. Returns the store
     /// recorded before.
     pub fn claim_store(&self, claim: &StoreClaim) -> DbResult<Option<StoreClaim>> {
-        let existing = self.as_read().claimed_store()?;
+        let existing = self.claimed_store()?;
         if existing.is_none() {
             self.replace_store(claim)?;
         }

@@ -186,7 +186,7 @@ impl WriteTx<'_> {
 
     /// Removes an upload with its parts. Returns the parts, whose files remain to be removed.
     pub fn delete_upload(&self, id: Uuid) -> DbResult<Vec<UploadPart>> {
-        let parts = self.as_read().list_upload_parts(id)?;
+        let parts = self.list_upload_parts(id)?;
         // Its parts are removed by a foreign key.
         self.tx.run("DELETE FROM uploads WHERE upload_id = ?1", params![id])?;
         Ok(parts)
