@@ -244,7 +244,7 @@ impl ArchiveCheck<'_> {
         }
         let db = &self.archive.db;
         let dir = config.search_dir();
-        let index_flaws = check_index(&mut db.snapshot_reader()?, &dir);
+        let index_flaws = check_index(&mut db.commit_watcher()?, &dir);
         // A failure to read is reported as damage, and the check continues.
         let index_flaws =
             index_flaws.unwrap_or_else(|cause| vec![DatabaseFlaw::Page(cause.to_string())]);

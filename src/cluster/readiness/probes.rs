@@ -211,7 +211,7 @@ impl ReadinessProbes {
     async fn probe_new_connection(&self) -> Result<(), String> {
         let db = self.parts.db.clone();
         let read = tokio::task::spawn_blocking(move || {
-            db.snapshot_reader()?.read(|tx| tx.list_nodes()).map(drop)
+            db.commit_watcher()?.read(|tx| tx.list_nodes()).map(drop)
         });
         with_timeout(async { read.await.map_err(|_| DbError::Closed)? }).await.map(drop)
     }

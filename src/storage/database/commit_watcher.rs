@@ -6,7 +6,8 @@ use super::engine::{ConnectionPurpose, DatabaseEngine, EngineConnection};
 use super::error::{DbError, DbResult};
 use super::transactions::ReadTx;
 
-/// Notices commits of any process, on a dedicated connection.
+/// Notices commits of any process and reads consistent states, one after the other, on a dedicated connection.
+/// So a long read delays no other.
 pub struct CommitWatcher {
     connection: Box<dyn EngineConnection>,
     data_version: i64,
@@ -26,21 +27,6 @@ impl CommitWatcher {
         let found = self.connection.data_version()?;
         Ok(std::mem::replace(&mut self.data_version, found) != found)
     }
-}
-
-/// Reads consistent states one after the other on a dedicated connection, for long reads.
-pub struct SnapshotReader(CommitWatcher);
-
-impl SnapshotReader {
-    pub(super) fn open(engine: &Arc<dyn DatabaseEngine>) -> DbResult<Self> {
-        CommitWatcher::open(engine).map(Self)
-    }
-
-    /// Returns whether a different connection has committed since the last call, as
-    /// [`CommitWatcher::has_commits`] does.
-    pub fn has_commits(&mut self) -> DbResult<bool> {
-        self.0.has_commits()
-    }
 
     /// Runs `read` against one consistent state. Blocks.
     pub fn read<T: Send + 'static>(
@@ -48,7 +34,7 @@ impl SnapshotReader {
         read: impl FnOnce(&ReadTx<'_>) -> DbResult<T> + Send + 'static,
     ) -> DbResult<T> {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-        self.0.connection.read(Box::new(move |outcome| {
+        self.connection.read(Box::new(move |outcome| {
             drop(sender.send(outcome.and_then(|tx| read(&ReadTx::new(tx)))));
         }));
         receiver.recv().map_err(|_| DbError::Closed)?

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use tokio::sync::oneshot;
 
-use super::commit_watcher::{CommitWatcher, SnapshotReader};
+use super::commit_watcher::CommitWatcher;
 use super::engine::WriteMode;
 use super::error::{DbError, DbResult};
 use super::lock::DirectoryLock;
@@ -380,37 +380,15 @@ impl Db {
         self.threads.engine().is_remote()
     }
 
-    /// Returns the newest row of the item log that was written through this handle; 0 if there is none.
+    /// Returns the rows of the item log that were written through this handle, for which searches wait.
     #[must_use]
-    pub fn written_row(&self) -> i64 {
-        self.written.row()
+    pub fn written_items(&self) -> &WrittenItems {
+        &self.written
     }
 
-    /// Counts rows of the item log up to `row` as written through this handle, so that searches wait until
-    /// the index contains them.
-    pub fn note_written(&self, row: i64) {
-        self.written.note(row);
-    }
-
-    /// Resets the newest written row to `row`, after the item log lost later rows.
-    pub fn restart_written(&self, row: i64) {
-        self.written.restart(row);
-    }
-
-    /// Blocks the calling thread until a row of the item log after `row` was written through this handle, for
-    /// `time` at most.
-    pub fn wait_for_items(&self, row: i64, time: Duration) {
-        self.written.wait_beyond(row, time);
-    }
-
-    /// Opens a dedicated connection that detects commits.
+    /// Opens a dedicated connection that detects commits, and for long reads.
     pub fn commit_watcher(&self) -> DbResult<CommitWatcher> {
         CommitWatcher::open(self.threads.engine())
-    }
-
-    /// Opens a dedicated connection for long reads.
-    pub fn snapshot_reader(&self) -> DbResult<SnapshotReader> {
-        SnapshotReader::open(self.threads.engine())
     }
 
     /// Opens a dedicated connection that follows the changes of this and other processes.

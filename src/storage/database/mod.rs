@@ -42,7 +42,7 @@ mod written_items;
 
 pub use account_change::AccountChange;
 pub use archive_migration::{ArchiveMigration, CopyOriginals, MigratedRows, ReportRows};
-pub use commit_watcher::{CommitWatcher, SnapshotReader};
+pub use commit_watcher::CommitWatcher;
 pub use error::{DbError, DbResult, EngineError};
 pub use facts::{DatabaseFacts, DatabaseFlaw};
 pub use handle::{DATABASE_FILE_NAME, Db};

@@ -6,7 +6,7 @@ use std::thread;
 
 use super::DocumentAnalysis;
 use crate::runtime::error::{Error, Result};
-use crate::storage::database::{Db, DbError, IndexedVersion, LogPosition, SnapshotReader};
+use crate::storage::database::{CommitWatcher, Db, DbError, IndexedVersion, LogPosition};
 use search_index::{
     ANALYSIS, CommitPosition, IndexWriter, ItemVersion, SearchIndex, VersionAdder,
 };
@@ -41,7 +41,7 @@ pub(super) fn build(
     analysis: &DocumentAnalysis,
     proceeds: &dyn Fn(u64, u64) -> bool,
 ) -> Result<Option<CommitPosition>> {
-    let mut feed = db.snapshot_reader()?;
+    let mut feed = db.commit_watcher()?;
     let (archive, end, count) =
         feed.read(|tx| Ok((tx.archive_id()?, tx.log_end()?, tx.count_items()?)))?;
     // Later versions are indexed from the item log, which is followed from `end` on.
@@ -87,7 +87,7 @@ pub(super) fn build(
 /// The next items, and the number after which to continue, which is `None` at the end.
 type PageRead = std::result::Result<(Option<u32>, Vec<IndexedVersion>), DbError>;
 
-fn read_page(feed: &mut SnapshotReader, after: u32, last: u32) -> PageRead {
+fn read_page(feed: &mut CommitWatcher, after: u32, last: u32) -> PageRead {
     match feed.read(move |tx| tx.list_versions_after(after, last, INDEX_BUILD_ITEMS)) {
         // A damaged page fails the whole query. Its versions are read one by one to find the intact ones.
         Err(cause) if cause.is_damage() => {
@@ -102,7 +102,7 @@ fn read_page(feed: &mut SnapshotReader, after: u32, last: u32) -> PageRead {
 
 /// Reads the versions with numbers above `after` up to `last`.
 pub(super) fn read_versions(
-    feed: &mut SnapshotReader,
+    feed: &mut CommitWatcher,
     after: u32,
     last: u32,
 ) -> std::result::Result<Vec<IndexedVersion>, DbError> {
@@ -118,7 +118,7 @@ pub(super) fn read_versions(
 
 /// Reads versions one by one. Skips versions on a damaged page of the database.
 pub(super) fn read_each(
-    feed: &mut SnapshotReader,
+    feed: &mut CommitWatcher,
     numbers: impl Iterator<Item = u32>,
 ) -> std::result::Result<Vec<IndexedVersion>, DbError> {
     let mut versions = Vec::new();

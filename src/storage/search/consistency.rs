@@ -8,7 +8,7 @@ use super::shared::log_position;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::CHECK_FLAWS_MAX;
-use crate::storage::database::{DatabaseFlaw, Db, DbResult, LogPosition, ReadTx, SnapshotReader};
+use crate::storage::database::{CommitWatcher, DatabaseFlaw, Db, DbResult, LogPosition, ReadTx};
 use search_index::{ANALYSIS, IndexSnapshot, SearchIndex, stamp};
 
 /// The differences between an index and the items.
@@ -24,7 +24,7 @@ pub(super) struct IndexDifference {
 
 /// Compares `snapshot` with the items at the end of the item log. Memory: 24 bytes a version.
 pub(super) fn compare(
-    feed: &mut SnapshotReader,
+    feed: &mut CommitWatcher,
     snapshot: &IndexSnapshot,
 ) -> DbResult<IndexDifference> {
     let versions: HashMap<u32, u64> = snapshot.versions().collect();
@@ -53,7 +53,7 @@ fn differences(tx: &ReadTx<'_>, mut versions: HashMap<u32, u64>) -> DbResult<Ind
 /// moment behind the items: newer items are not expected in it.
 ///
 /// Returns no flaws if there is no index, because the next start builds one.
-pub fn check_index(feed: &mut SnapshotReader, dir: &Path) -> DbResult<Vec<DatabaseFlaw>> {
+pub fn check_index(feed: &mut CommitWatcher, dir: &Path) -> DbResult<Vec<DatabaseFlaw>> {
     let Some(path) = folder::find(dir) else { return Ok(Vec::new()) };
     let index = match SearchIndex::open(&path, 0) {
         Ok(index) => index,

@@ -21,7 +21,7 @@ use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::compute::lower_priority;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::telemetry;
-use crate::storage::database::{IndexChange, IndexedVersion, LogPosition, SnapshotReader};
+use crate::storage::database::{CommitWatcher, IndexChange, IndexedVersion, LogPosition};
 use search_index::{ANALYSIS, CommitPosition, IndexWriter, SearchIndex};
 
 /// Rows of the item log that the index applies in one commit. A commit takes about as long as a hundred
@@ -45,8 +45,8 @@ impl Indexer {
     pub(super) fn start(shared: Arc<SearchShared>, settings: IndexSettings) -> Result<Self> {
         // Existing rows count as written here, so the first searches wait for them.
         let end = shared.db.read_blocking(|tx| tx.log_end())?;
-        shared.db.note_written(end.row);
-        let feed = shared.db.snapshot_reader()?;
+        shared.db.written_items().note(end.row);
+        let feed = shared.db.commit_watcher()?;
         let stop = Arc::new(AtomicBool::new(false));
         let worker = IndexerWorker {
             shared,
@@ -105,7 +105,7 @@ struct IndexerWorker {
     settings: IndexSettings,
     /// `None` until the folder was claimed.
     folder: Option<IndexFolder>,
-    feed: SnapshotReader,
+    feed: CommitWatcher,
     open: Option<OpenIndex>,
     /// True once an existing index was looked up.
     searched_existing: bool,
@@ -127,14 +127,14 @@ impl IndexerWorker {
         metrics::gauge!(telemetry::SEARCH_INDEX_WHOLE).set(0);
         while !self.stops() {
             // Read before the round, so that a row written during it ends the wait below at once.
-            let written = self.shared.db.written_row();
+            let written = self.shared.db.written_items().row();
             let outcome = catch_unwind(AssertUnwindSafe(|| self.step()));
             match outcome.unwrap_or_else(|_| Err(Error::internal("a panic"))) {
                 Ok(()) => self.note_success(),
                 Err(cause) => self.note_failure(&cause),
             }
             self.report();
-            self.shared.db.wait_for_items(written, INDEX_POLL_INTERVAL);
+            self.shared.db.written_items().wait_beyond(written, INDEX_POLL_INTERVAL);
         }
         // A build stops soon after the signal, and its thread must not outlive this one.
         if let Some(building) = self.building.take() {
@@ -254,7 +254,7 @@ impl IndexerWorker {
         }
         open.commit(&found.end)?;
         // From now on, searches wait for rows of the log in its present state.
-        self.shared.db.restart_written(found.end.row);
+        self.shared.db.written_items().restart(found.end.row);
         let missing = found.missing.len();
         let stale = found.stale.len();
         tracing::info!(missing, stale, "search index: repaired, equals the items again");
@@ -367,7 +367,7 @@ impl IndexerWorker {
         // A poll costs microseconds, and most rounds find nothing new.
         let has_commits = self.feed.has_commits();
         // After a failure or an interrupted comparison, there may be rows to index without a new commit.
-        let is_behind = open.position.row < self.shared.db.written_row()
+        let is_behind = open.position.row < self.shared.db.written_items().row()
             || self.failure.is_some()
             || *self.shared.standing.borrow() != IndexStatus::Ready;
         // Derived files may be deleted at any time, and open handles would hide that.
@@ -412,7 +412,7 @@ impl IndexerWorker {
             None => (0, 0),
         };
         metrics::gauge!(telemetry::SEARCH_INDEX_ITEMS).set(precise(items));
-        let behind = self.shared.db.written_row().saturating_sub(row).max(0);
+        let behind = self.shared.db.written_items().row().saturating_sub(row).max(0);
         metrics::gauge!(telemetry::SEARCH_INDEX_BEHIND)
             .set(precise(u64::try_from(behind).unwrap_or_default()));
     }

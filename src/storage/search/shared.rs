@@ -150,7 +150,7 @@ impl SearchShared {
 
     /// Waits, for a moment at most, until the index contains all rows that this process wrote before.
     pub(super) async fn wait_until_fresh(&self, freshness: Freshness) -> Result<()> {
-        let row = self.db.written_row();
+        let row = self.db.written_items().row();
         // Without an index, waiting is useless: the search fails later with the reason.
         if *self.indexed.borrow() >= row || self.index.lock().is_none() {
             return Ok(());
