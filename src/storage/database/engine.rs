@@ -210,20 +210,37 @@ impl<T: ToParam + ?Sized> ToParam for &T {
     }
 }
 
+/// A value of a row, as an engine stores it.
+#[derive(Clone, Copy)]
+pub(super) enum StoredValue<'r> {
+    Null,
+    Int(i64),
+    Bool(bool),
+    /// Bytes of a text, which may be invalid in a damaged file.
+    Text(&'r [u8]),
+    Bytes(&'r [u8]),
+    /// A type that no column of the schema has.
+    Other,
+}
+
+impl StoredValue<'_> {
+    fn type_error(self, column: &str, expected: &str) -> DbError {
+        let found = match self {
+            Self::Null => "nothing",
+            Self::Int(_) => "a number",
+            Self::Bool(_) => "true or false",
+            Self::Text(_) => "text",
+            Self::Bytes(_) => "bytes",
+            Self::Other => "something else",
+        };
+        wrong_value(format!("column {column} holds {found}, expected {expected}")).into()
+    }
+}
+
 /// A row of a result. Its columns are read by their names, which are distinct within a statement.
 pub(super) trait ResultRow {
-    fn is_null(&self, column: &str) -> DbResult<bool>;
-    fn int(&self, column: &str) -> DbResult<i64>;
-    fn bool(&self, column: &str) -> DbResult<bool>;
-    fn string(&self, column: &str) -> DbResult<String>;
-    fn bytes(&self, column: &str) -> DbResult<Vec<u8>>;
-
-    /// Reads a text without copying it.
-    fn text(&self, column: &str) -> DbResult<&str>;
-
-    /// Reads a text with replacement characters for invalid bytes, because a damaged row still needs a name
-    /// in messages.
-    fn lossy(&self, column: &str) -> DbResult<String>;
+    /// Reads a column. Fails if the statement has none with that name.
+    fn stored(&self, column: &str) -> DbResult<StoredValue<'_>>;
 
     /// Returns the name of the first column. The engine generates a name for an expression without an alias.
     fn first_column(&self) -> &str;
@@ -238,6 +255,61 @@ impl dyn ResultRow + '_ {
     /// Reads the first column, for statements that return only one.
     fn value<T: ColumnValue>(&self) -> DbResult<T> {
         T::read(self, self.first_column())
+    }
+
+    fn int(&self, column: &str) -> DbResult<i64> {
+        let value = self.stored(column)?;
+        let StoredValue::Int(number) = value else {
+            return Err(value.type_error(column, "a number"));
+        };
+        Ok(number)
+    }
+
+    fn bool(&self, column: &str) -> DbResult<bool> {
+        let value = self.stored(column)?;
+        match value {
+            StoredValue::Bool(is) => Ok(is),
+            // SQLite stores booleans as numbers.
+            StoredValue::Int(number) => Ok(number != 0),
+            StoredValue::Null
+            | StoredValue::Text(_)
+            | StoredValue::Bytes(_)
+            | StoredValue::Other => Err(value.type_error(column, "true or false")),
+        }
+    }
+
+    fn string(&self, column: &str) -> DbResult<String> {
+        self.text(column).map(str::to_owned)
+    }
+
+    fn bytes(&self, column: &str) -> DbResult<Vec<u8>> {
+        let value = self.stored(column)?;
+        let StoredValue::Bytes(bytes) = value else {
+            return Err(value.type_error(column, "bytes"));
+        };
+        Ok(bytes.to_vec())
+    }
+
+    /// Reads a text without copying it.
+    pub(super) fn text(&self, column: &str) -> DbResult<&str> {
+        let value = self.stored(column)?;
+        let StoredValue::Text(bytes) = value else {
+            return Err(value.type_error(column, "text"));
+        };
+        std::str::from_utf8(bytes).map_err(|_| value.type_error(column, "text in UTF-8"))
+    }
+
+    /// Reads a text with replacement characters for invalid bytes, because a damaged row still needs a name
+    /// in messages.
+    pub(super) fn lossy(&self, column: &str) -> DbResult<String> {
+        Ok(match self.stored(column)? {
+            StoredValue::Text(bytes) | StoredValue::Bytes(bytes) => {
+                String::from_utf8_lossy(bytes).into_owned()
+            }
+            StoredValue::Int(number) => number.to_string(),
+            StoredValue::Bool(is) => is.to_string(),
+            StoredValue::Null | StoredValue::Other => "?".to_owned(),
+        })
     }
 }
 
@@ -300,7 +372,10 @@ ids!(AgreementId, FamilyId, OrderId, OrganizationId, ProductId, UserId);
 
 impl<T: ColumnValue> ColumnValue for Option<T> {
     fn read(row: &dyn ResultRow, column: &str) -> DbResult<Self> {
-        if row.is_null(column)? { Ok(None) } else { T::read(row, column).map(Some) }
+        if matches!(row.stored(column)?, StoredValue::Null) {
+            return Ok(None);
+        }
+        T::read(row, column).map(Some)
     }
 }
 

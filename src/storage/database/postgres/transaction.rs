@@ -17,33 +17,23 @@ use tokio_postgres::{
 use super::error::ParamMismatch;
 use super::session::{ConnectionDriver, ServerSession, number};
 use crate::storage::database::engine::{
-    ColumnType, EngineTransaction, Params, ReadRow, ResultRow, RowLock, SqlParam, TableColumn,
-    VisitRow, params,
+    ColumnType, EngineTransaction, Params, ReadRow, ResultRow, RowLock, SqlParam, StoredValue,
+    TableColumn, VisitRow, params,
 };
-use crate::storage::database::error::{DbError, DbResult, damaged, wrong_value};
+use crate::storage::database::error::{DbResult, damaged, wrong_value};
 use crate::storage::database::facts::DatabaseFacts;
 
 /// Rows that a database server sends at a time for a long result.
 const DB_FETCH_ROWS: i32 = 500;
 
-/// The bytes of a value in the server's format, by type.
-#[derive(Clone, Copy)]
-enum RawColumn<'r> {
-    Null,
-    /// Big-endian, 2, 4 or 8 bytes.
-    Int(&'r [u8]),
-    Bool(bool),
-    Text(&'r [u8]),
-    Bytes(&'r [u8]),
-    Other,
-}
-
 type Cause = Box<dyn std::error::Error + Sync + Send>;
 
-impl<'r> FromSql<'r> for RawColumn<'r> {
+impl<'r> FromSql<'r> for StoredValue<'r> {
     fn from_sql(kind: &Type, raw: &'r [u8]) -> Result<Self, Cause> {
         Ok(match *kind {
-            Type::INT2 | Type::INT4 | Type::INT8 => Self::Int(raw),
+            Type::INT2 => Self::Int(i16::from_sql(kind, raw)?.into()),
+            Type::INT4 => Self::Int(i32::from_sql(kind, raw)?.into()),
+            Type::INT8 => Self::Int(i64::from_sql(kind, raw)?),
             Type::BOOL => Self::Bool(raw != [0]),
             Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN => {
                 Self::Text(raw)
@@ -63,78 +53,11 @@ impl<'r> FromSql<'r> for RawColumn<'r> {
     }
 }
 
-impl RawColumn<'_> {
-    fn type_error(self, column: &str, expected: &str) -> DbError {
-        let found = match self {
-            Self::Null => "nothing",
-            Self::Int(_) => "a number",
-            Self::Bool(_) => "true or false",
-            Self::Text(_) => "text",
-            Self::Bytes(_) => "bytes",
-            Self::Other => "something else",
-        };
-        wrong_value(format!("column {column} holds {found}, expected {expected}")).into()
-    }
-
-    fn int(self, column: &str) -> DbResult<i64> {
-        let Self::Int(bytes) = self else { return Err(self.type_error(column, "a number")) };
-        match *bytes {
-            [a, b] => Ok(i64::from(i16::from_be_bytes([a, b]))),
-            [a, b, c, d] => Ok(i64::from(i32::from_be_bytes([a, b, c, d]))),
-            _ => bytes
-                .try_into()
-                .map(i64::from_be_bytes)
-                .map_err(|_| self.type_error(column, "a number")),
-        }
-    }
-}
-
-fn raw<'r>(row: &'r tokio_postgres::Row, column: &str) -> DbResult<RawColumn<'r>> {
-    // Every type is accepted, so only a name that the statement does not have fails. The connection is not at
-    // fault.
-    row.try_get(column).map_err(|cause| wrong_value(cause.to_string()).into())
-}
-
 impl ResultRow for tokio_postgres::Row {
-    fn is_null(&self, column: &str) -> DbResult<bool> {
-        Ok(matches!(raw(self, column)?, RawColumn::Null))
-    }
-
-    fn int(&self, column: &str) -> DbResult<i64> {
-        raw(self, column)?.int(column)
-    }
-
-    fn bool(&self, column: &str) -> DbResult<bool> {
-        let raw = raw(self, column)?;
-        let RawColumn::Bool(is) = raw else { return Err(raw.type_error(column, "true or false")) };
-        Ok(is)
-    }
-
-    fn string(&self, column: &str) -> DbResult<String> {
-        self.text(column).map(str::to_owned)
-    }
-
-    fn bytes(&self, column: &str) -> DbResult<Vec<u8>> {
-        let raw = raw(self, column)?;
-        let RawColumn::Bytes(bytes) = raw else { return Err(raw.type_error(column, "bytes")) };
-        Ok(bytes.to_vec())
-    }
-
-    fn text(&self, column: &str) -> DbResult<&str> {
-        let raw = raw(self, column)?;
-        let RawColumn::Text(bytes) = raw else { return Err(raw.type_error(column, "text")) };
-        std::str::from_utf8(bytes).map_err(|_| raw.type_error(column, "text in UTF-8"))
-    }
-
-    fn lossy(&self, column: &str) -> DbResult<String> {
-        Ok(match raw(self, column)? {
-            RawColumn::Text(bytes) | RawColumn::Bytes(bytes) => {
-                String::from_utf8_lossy(bytes).into_owned()
-            }
-            RawColumn::Bool(is) => is.to_string(),
-            raw @ RawColumn::Int(_) => raw.int(column)?.to_string(),
-            RawColumn::Null | RawColumn::Other => "?".to_owned(),
-        })
+    fn stored(&self, column: &str) -> DbResult<StoredValue<'_>> {
+        // Every type is accepted, so only a name that the statement does not have fails. The connection is not
+        // at fault.
+        self.try_get(column).map_err(|cause| wrong_value(cause.to_string()).into())
     }
 
     fn first_column(&self) -> &str {

@@ -1,65 +1,31 @@
 //! Runs transactions of SQLite: statements, rows and values of the driver.
 
-use std::{collections::HashSet, fmt::Display};
+use std::collections::HashSet;
 
 use rusqlite::{
     CachedStatement, Statement, ToSql, params_from_iter,
-    types::{FromSql, ToSqlOutput, ValueRef},
+    types::{ToSqlOutput, ValueRef},
 };
 
 use super::check;
 use crate::storage::database::engine::{
-    ColumnType, EngineTransaction, Params, ReadRow, ResultRow, SqlParam, TableColumn, VisitRow,
-    params,
+    ColumnType, EngineTransaction, Params, ReadRow, ResultRow, SqlParam, StoredValue, TableColumn,
+    VisitRow, params,
 };
-use crate::storage::database::error::{DbError, DbResult, damaged, wrong_value};
+use crate::storage::database::error::{DbResult, damaged, wrong_value};
 use crate::storage::database::facts::{DatabaseFacts, DatabaseFlaw};
 
-/// Creates the error of a column. Some of the driver's errors have only its position.
-fn column_error(column: &str, cause: &dyn Display) -> DbError {
-    wrong_value(format!("column {column}: {cause}")).into()
-}
-
-fn value<T: FromSql>(row: &rusqlite::Row<'_>, column: &str) -> DbResult<T> {
-    row.get(column).map_err(|cause| column_error(column, &cause))
-}
-
-fn raw<'r>(row: &'r rusqlite::Row<'_>, column: &str) -> DbResult<ValueRef<'r>> {
-    row.get_ref(column).map_err(|cause| column_error(column, &cause))
-}
-
 impl ResultRow for rusqlite::Row<'_> {
-    fn is_null(&self, column: &str) -> DbResult<bool> {
-        Ok(raw(self, column)? == ValueRef::Null)
-    }
-
-    fn int(&self, column: &str) -> DbResult<i64> {
-        value(self, column)
-    }
-
-    fn bool(&self, column: &str) -> DbResult<bool> {
-        value(self, column)
-    }
-
-    fn string(&self, column: &str) -> DbResult<String> {
-        value(self, column)
-    }
-
-    fn bytes(&self, column: &str) -> DbResult<Vec<u8>> {
-        value(self, column)
-    }
-
-    fn text(&self, column: &str) -> DbResult<&str> {
-        raw(self, column)?.as_str().map_err(|cause| column_error(column, &cause))
-    }
-
-    fn lossy(&self, column: &str) -> DbResult<String> {
-        Ok(match raw(self, column)? {
-            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
-                String::from_utf8_lossy(bytes).into_owned()
-            }
-            ValueRef::Integer(number) => number.to_string(),
-            ValueRef::Null | ValueRef::Real(_) => "?".to_owned(),
+    fn stored(&self, column: &str) -> DbResult<StoredValue<'_>> {
+        // Some of the driver's errors have only the position of the column.
+        let value = self.get_ref(column);
+        let value = value.map_err(|cause| wrong_value(format!("column {column}: {cause}")))?;
+        Ok(match value {
+            ValueRef::Null => StoredValue::Null,
+            ValueRef::Integer(number) => StoredValue::Int(number),
+            ValueRef::Real(_) => StoredValue::Other,
+            ValueRef::Text(bytes) => StoredValue::Text(bytes),
+            ValueRef::Blob(bytes) => StoredValue::Bytes(bytes),
         })
     }
 
