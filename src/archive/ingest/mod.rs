@@ -55,7 +55,7 @@ pub use publish::{PublishOutcome, PublishRequest};
 pub use set_rights::{RightsOutcome, rights_properties};
 use source_rights::apply_rights;
 pub use spool::{SpooledFile, UploadSpool};
-pub use templates::{OwnerChange, TemplateChange, TemplateDraft, TemplateOutcome, template_tag};
+pub use templates::{OwnerChange, TemplateChange, TemplateOutcome, template_tag};
 use unreferenced::PendingRemovals;
 pub use unreferenced::{OriginalsState, UnreferencedOriginals, remove_unreferenced};
 pub use uploads::{UploadPermit, Uploads};

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::{ExpectedVersion, Uploads};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
+use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::database::{DbError, MetadataTemplate, NewTemplate, WriteTx};
 use model::ContentHash;
 use model::account::OrganizationId;
@@ -13,16 +13,6 @@ use model::item::MetadataEdits;
 
 /// Metadata templates of the archive, and separately of each organization.
 const TEMPLATES_MAX: usize = 200;
-
-/// A template as an editor describes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TemplateDraft {
-    /// The organization that it belongs to; `None` if all providers share it.
-    pub organization: Option<OrganizationId>,
-    pub name: String,
-    /// The changes that it makes.
-    pub fields: MetadataEdits,
-}
 
 /// The owner of a template after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,14 +31,6 @@ pub struct TemplateChange {
     pub name: String,
     /// The changes that it makes.
     pub fields: MetadataEdits,
-}
-
-impl TemplateDraft {
-    fn stored(self, event: &AuditEvent, now: Timestamp) -> NewTemplate {
-        let Self { organization, name, fields } = self;
-        let user_name = event.actor.user_name.clone();
-        NewTemplate { organization, name, fields, changed: now, user_name }
-    }
 }
 
 /// The outcome of changing or removing a template.
@@ -117,16 +99,15 @@ impl Uploads {
     /// Fails with [`ErrorKind::Conflict`] if its owner already has [`TEMPLATES_MAX`] templates.
     pub async fn create_template(
         &self,
-        draft: TemplateDraft,
+        new: NewTemplate,
         now: Timestamp,
     ) -> Result<MetadataTemplate> {
-        let event = audit::event(AuditAction::TemplateCreated).with_detail(&draft.name);
-        let new = draft.stored(&event, now);
+        let event = audit::event(AuditAction::TemplateCreated).with_detail(&new.name);
         let created = self.ingest_here().db.write(move |tx| {
             if tx.count_templates(new.organization)? >= TEMPLATES_MAX {
                 return Ok(None);
             }
-            let id = tx.create_template(&new)?;
+            let id = tx.create_template(&new, event.actor.user_name.as_deref(), now)?;
             tx.write_audit(&event.with_object(ObjectKind::Template, id))?;
             tx.find_template(id)
         });
@@ -161,8 +142,8 @@ impl Uploads {
             if is_moved && tx.count_templates(organization)? >= TEMPLATES_MAX {
                 return Ok(None);
             }
-            let draft = TemplateDraft { organization, name, fields };
-            tx.update_template(id, &draft.stored(&event, now))?;
+            let new = NewTemplate { organization, name, fields };
+            tx.update_template(id, &new, event.actor.user_name.as_deref(), now)?;
             tx.write_audit(&event)?;
             let updated = tx.find_template(id)?;
             Ok(Some(updated.map_or(TemplateOutcome::Missing, TemplateOutcome::Done)))

@@ -13,14 +13,12 @@ use axum::{
 use super::ingest::require_provider;
 use super::item_edits::{expected_version, version_conflict, with_tag};
 use crate::access::auth::Principal;
-use crate::archive::ingest::{
-    OwnerChange, TemplateChange, TemplateDraft, TemplateOutcome, template_tag,
-};
+use crate::archive::ingest::{OwnerChange, TemplateChange, TemplateOutcome, template_tag};
 use crate::http::api::binding::{ApiRequest, BoundEndpoints, ReadRequest};
 use crate::http::api::response::{json, plain_text};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::storage::database;
+use crate::storage::database::{self, NewTemplate};
 use model::account::OrganizationId;
 use model::item::MetadataEdits;
 
@@ -44,12 +42,12 @@ async fn list(request: ApiRequest<ListTemplates>) -> Result<Json<Vec<MetadataTem
 async fn create(request: ApiRequest<CreateTemplate>) -> Result<Response> {
     require_provider(&request.caller)?;
     let ReadRequest { app, caller, body: sent, .. } = request.read().await?;
-    let draft = TemplateDraft {
+    let new = NewTemplate {
         organization: owner(&caller, sent.shared.unwrap_or(false))?,
         name: sent.name.trim().to_owned(),
         fields: parse_fields(&sent.fields)?,
     };
-    let created = app.shared.archive.uploads.create_template(draft, clock::now()).await?;
+    let created = app.shared.archive.uploads.create_template(new, clock::now()).await?;
     let tag = template_tag(&created);
     let address = format!("/ingest/v1/templates/{}", created.id);
     let mut response = json(StatusCode::CREATED, &view(created))?;

@@ -23,15 +23,14 @@ pub struct MetadataTemplate {
     pub user_name: Option<String>,
 }
 
-/// A metadata template to be stored.
+/// A metadata template as an editor describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewTemplate {
     /// The organization that it belongs to; `None`: all providers use it.
     pub organization: Option<OrganizationId>,
     pub name: String,
+    /// The changes that it makes.
     pub fields: MetadataEdits,
-    pub changed: Timestamp,
-    pub user_name: Option<String>,
 }
 
 const COLUMNS: &str = "template_id, organization_id, name, fields, changed_ms, user_name";
@@ -83,24 +82,35 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Stores a new template. Returns its number.
-    pub fn create_template(&self, new: &NewTemplate) -> DbResult<i64> {
+    /// Stores a new template of the user `user_name`. Returns its number.
+    pub fn create_template(
+        &self,
+        new: &NewTemplate,
+        user_name: Option<&str>,
+        now: Timestamp,
+    ) -> DbResult<i64> {
         let sql =
             "INSERT INTO metadata_templates (organization_id, name, fields, changed_ms, user_name)
              VALUES (?1, ?2, ?3, ?4, ?5) RETURNING template_id";
-        let NewTemplate { organization, name, fields, changed, user_name } = new;
+        let NewTemplate { organization, name, fields } = new;
         let fields = Value::Object(fields.to_json()).to_string();
-        self.tx.load_value(sql, params![organization, name, fields, changed, user_name])
+        self.tx.load_value(sql, params![organization, name, fields, now, user_name])
     }
 
-    /// Replaces the template with this number.
-    pub fn update_template(&self, id: i64, new: &NewTemplate) -> DbResult<()> {
+    /// Replaces the template with this number, for the user `user_name`.
+    pub fn update_template(
+        &self,
+        id: i64,
+        new: &NewTemplate,
+        user_name: Option<&str>,
+        now: Timestamp,
+    ) -> DbResult<()> {
         let sql = "UPDATE metadata_templates SET organization_id = ?2, name = ?3, fields = ?4,
                  changed_ms = ?5, user_name = ?6
              WHERE template_id = ?1";
-        let NewTemplate { organization, name, fields, changed, user_name } = new;
+        let NewTemplate { organization, name, fields } = new;
         let fields = Value::Object(fields.to_json()).to_string();
-        self.tx.run(sql, params![id, organization, name, fields, changed, user_name])
+        self.tx.run(sql, params![id, organization, name, fields, now, user_name])
     }
 
     /// Removes the template with this number.
@@ -133,12 +143,12 @@ mod tests {
             organization: organization.map(OrganizationId),
             name: name.to_owned(),
             fields: fields(&json!({ "source": "Agency" })),
-            changed: clock::now(),
-            user_name: Some("editor".to_owned()),
         };
+        let editor = Some("editor");
         let all = [new("b", None), new("a", Some(1)), new("c", Some(2))];
         let ids = db.write_blocking(move |tx| {
-            all.iter().map(|one| tx.create_template(one)).collect::<Result<Vec<_>, _>>()
+            let created = all.iter().map(|new| tx.create_template(new, editor, clock::now()));
+            created.collect::<Result<Vec<_>, _>>()
         });
         let ids = ids.unwrap();
         let names = |organization: Option<i64>| {
@@ -152,7 +162,8 @@ mod tests {
             NewTemplate { fields: fields(&json!({ "city": "Umeå" })), ..new("d", Some(1)) },
         );
         let expected = changed.fields.clone();
-        db.write_blocking(move |tx| tx.update_template(first, &changed)).unwrap();
+        db.write_blocking(move |tx| tx.update_template(first, &changed, editor, clock::now()))
+            .unwrap();
         let found = db.read_blocking(move |tx| tx.find_template(first)).unwrap().unwrap();
         assert_eq!((found.name.as_str(), found.fields), ("d", expected));
         let count = |organization: Option<i64>| {
