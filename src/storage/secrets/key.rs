@@ -17,11 +17,11 @@ const ID_DOMAIN: &[u8] = b"wirephoto key id\0";
 
 /// The id of a key: the first 8 hex digits of a hash of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct KeyId([u8; 4]);
+pub struct KeyId(u32);
 
 impl fmt::Display for KeyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write!(f, "{:08x}", self.0)
     }
 }
 
@@ -29,8 +29,10 @@ impl FromStr for KeyId {
     type Err = SecretError;
 
     fn from_str(text: &str) -> Result<Self, SecretError> {
-        let bytes = parse_hex(text).and_then(|bytes| bytes.try_into().ok());
-        bytes.map(Self).ok_or_else(|| SecretError::File(format!("{text:?} is not a key id")))
+        // `from_str_radix` accepts a sign, as in `+a`.
+        let is_hex = text.len() == 8 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let id = u32::from_str_radix(text, 16).ok().filter(|_| is_hex);
+        id.map(Self).ok_or_else(|| SecretError::File(format!("{text:?} is not a key id")))
     }
 }
 
@@ -51,7 +53,7 @@ impl SecretKey {
     fn new(bytes: [u8; KEY_BYTES]) -> Self {
         let ContentHash(hash) = ContentHash::new(&[ID_DOMAIN, &bytes].concat());
         let [a, b, c, d, ..] = hash;
-        Self { bytes, id: KeyId([a, b, c, d]) }
+        Self { bytes, id: KeyId(u32::from_be_bytes([a, b, c, d])) }
     }
 
     /// Generates a random key.
@@ -63,18 +65,18 @@ impl SecretKey {
 
     /// Parses 64 hex digits. The error repeats no part of the text.
     pub fn parse(text: &str) -> Result<Self, SecretError> {
-        let bytes = parse_hex(text.trim()).and_then(|bytes| bytes.try_into().ok());
-        bytes.map(Self::new).ok_or_else(|| {
-            SecretError::File(
-                "a key is 64 hex digits, as `openssl rand -hex 32` prints".to_owned(),
-            )
-        })
+        // A key is written as a hash is, which has the same length.
+        let ContentHash(bytes) = text.trim().parse().map_err(|_| {
+            let why = "a key is 64 hex digits, as `openssl rand -hex 32` prints";
+            SecretError::File(why.to_owned())
+        })?;
+        Ok(Self::new(bytes))
     }
 
     /// Prints the 64 hex digits that [`SecretKey::parse`] reads.
     #[must_use]
     pub fn print(&self) -> String {
-        self.bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+        ContentHash(self.bytes).to_string()
     }
 
     /// Returns the id of the key.
@@ -114,21 +116,6 @@ impl SecretKey {
         let plain = self.cipher()?.open_in_place(nonce, aad, &mut text);
         plain.map(|plain| plain.to_vec()).map_err(|_| damaged(place))
     }
-}
-
-fn parse_hex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || !text.len().is_multiple_of(2) {
-        return None;
-    }
-    text.as_bytes().chunks_exact(2).map(parse_byte).collect()
-}
-
-/// Parses two hexadecimal digits.
-fn parse_byte(digits: &[u8]) -> Option<u8> {
-    let digits = std::str::from_utf8(digits).ok()?;
-    // `from_str_radix` accepts a sign, as in `+a`.
-    let is_hex = digits.chars().all(|digit| digit.is_ascii_hexdigit());
-    is_hex.then(|| u8::from_str_radix(digits, 16).ok()).flatten()
 }
 
 fn damaged(place: &str) -> SecretError {
