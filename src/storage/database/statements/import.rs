@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::{ReadTx, WriteTx, damaged};
+use super::{ReadTx, WriteTx, damaged, print_json};
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbResult;
@@ -95,8 +95,7 @@ impl WriteTx<'_> {
         if existing.as_ref() == Some(new) {
             return Ok(PutOutcome::Unchanged);
         }
-        let address = serde_json::to_string(&new.address)
-            .map_err(|why| damaged(format!("organization {}", new.id), &why))?;
+        let address = print_json(&format!("organization {}", new.id), &new.address)?;
         let domains = (!new.mail_domains.is_empty())
             .then(|| serde_json::Value::from(new.mail_domains.clone()).to_string());
         let sql = "INSERT INTO organizations

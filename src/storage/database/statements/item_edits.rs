@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, parse_json, time};
+use super::{ALL_BEHIND, ReadTx, WriteTx, parse_json, print_json, time};
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbResult;
 use model::ItemKey;
@@ -54,8 +54,7 @@ impl WriteTx<'_> {
     /// Records a change of the item `key`, and removes all but its [`ITEM_EDITS_MAX`] newest changes.
     pub fn write_item_edit(&self, key: &ItemKey, edit: &ItemEdit) -> DbResult<()> {
         let ItemKey { media_type, id } = key;
-        let changes = serde_json::to_string(&edit.changes)
-            .map_err(|why| damaged(format!("edits of item {key}"), &why))?;
+        let changes = print_json(&format!("edits of item {key}"), &edit.changes)?;
         let sql =
             "INSERT INTO item_edits (media_type, id, version, changes, changed_ms, user_name)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)";

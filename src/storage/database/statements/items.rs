@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use strum::IntoStaticStr;
 
 use super::item_rights::{self, SET_RIGHTS};
-use super::{ReadTx, WriteTx, damaged, optional_time, parse_json, read_key, time};
+use super::{ReadTx, WriteTx, optional_time, parse_json, print_json, read_key, time};
 use crate::runtime::limits::SWEEP_ROWS;
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbResult;
@@ -151,7 +151,7 @@ impl WriteTx<'_> {
         };
         let previous = existing.as_ref().map(|(doc, _)| *doc);
         let assets = match &item.assets {
-            Some(assets) => serde_json::to_string(assets).map_err(|why| damaged(&what, &why))?,
+            Some(assets) => print_json(&what, assets)?,
             None => existing.map_or_else(|| "[]".to_owned(), |(_, assets)| assets),
         };
         // The log row comes first, because its number becomes the number of the version.

@@ -68,7 +68,7 @@ pub(super) mod users;
 use std::{fmt::Display, str::FromStr};
 
 use jiff::Timestamp;
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 
 use super::engine::{ResultRow, params};
 use super::error::{DbResult, damaged};
@@ -103,6 +103,11 @@ fn parse<T: FromStr<Err: Display>>(what: &str, text: &str) -> DbResult<T> {
 /// Parses stored JSON. `what` names its row in the error.
 fn parse_json<T: DeserializeOwned>(what: &str, text: &str) -> DbResult<T> {
     serde_json::from_str(text).map_err(|why| damaged(what, &why))
+}
+
+/// Prints JSON to be stored. `what` names its row in the error.
+fn print_json(what: &str, value: &impl Serialize) -> DbResult<String> {
+    serde_json::to_string(value).map_err(|why| damaged(what, &why))
 }
 
 /// Reads the key of an item from the columns `media_type` and `id`.

@@ -1,10 +1,9 @@
 //! Stores notifications: the saved queries of users, in the order of numbers.
 
 use jiff::Timestamp;
-use serde::Serialize;
 use uuid::Uuid;
 
-use super::{ReadTx, WriteTx, damaged, parse, parse_json, read_agreements};
+use super::{ReadTx, WriteTx, parse, parse_json, print_json, read_agreements};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbResult;
 use model::MediaType;
@@ -93,10 +92,6 @@ fn read_watcher(row: &dyn ResultRow, notification: Notification) -> DbResult<Not
     })
 }
 
-fn json_text(value: &impl Serialize) -> DbResult<String> {
-    serde_json::to_string(value).map_err(|why| damaged("notification", &why))
-}
-
 /// Returns the columns that may be changed: media type, title, q, p, agr, tr, email, schedule, timezone.
 fn columns(new: &NewNotification) -> DbResult<[Option<String>; 9]> {
     let (schedule, timezone) = match &new.method {
@@ -111,8 +106,8 @@ fn columns(new: &NewNotification) -> DbResult<[Option<String>; 9]> {
         Some(new.media_type.map_or(ALL, MediaType::as_str).to_owned()),
         Some(new.title.clone()),
         new.question.q.clone(),
-        Some(json_text(&new.question.p)?),
-        Some(json_text(&new.question.agr)?),
+        Some(print_json("notification", &new.question.p)?),
+        Some(print_json("notification", &new.question.agr)?),
         new.question.tr.clone(),
         new.method.email().map(str::to_owned),
         schedule,

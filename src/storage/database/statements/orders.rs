@@ -3,10 +3,9 @@
 //! A row contains copies of the agreement, product and licence at the time when it was written.
 
 use jiff::Timestamp;
-use serde::Serialize;
 
 use super::accounts::read_product;
-use super::{ReadTx, WriteTx, damaged, key_text, optional_time, parse, parse_json, time};
+use super::{ReadTx, WriteTx, key_text, optional_time, parse, parse_json, print_json, time};
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbResult;
@@ -66,10 +65,6 @@ pub struct UsageReport {
     pub at: Timestamp,
     /// Minimum end of the download period of an item that this report approves.
     pub until: Timestamp,
-}
-
-fn write_json<T: Serialize>(what: &str, value: &T) -> DbResult<String> {
-    serde_json::to_string(value).map_err(|why| damaged(what, &why))
 }
 
 /// The columns that [`read_order`] reads.
@@ -295,7 +290,7 @@ impl WriteTx<'_> {
     pub fn insert_order(&self, order: &Order) -> DbResult<OrderId> {
         let what = format!("order of {}", order.item);
         let license = order.license.as_ref();
-        let license = license.map(|license| write_json(&what, license)).transpose()?;
+        let license = license.map(|license| print_json(&what, license)).transpose()?;
         let sql =
             "INSERT INTO orders (organization_id, user_id, agreement_id, media_type, item_id,
                  headline, byline, source, agreement, product, license, created_ms,
@@ -313,8 +308,8 @@ impl WriteTx<'_> {
             order.headline,
             order.byline,
             order.source,
-            write_json(&what, &order.agreement)?,
-            write_json(&what, &order.product)?,
+            print_json(&what, &order.agreement)?,
+            print_json(&what, &order.product)?,
             license,
             order.created,
             order.downloadable_until,
@@ -356,7 +351,7 @@ impl WriteTx<'_> {
     pub fn report_order(&self, id: OrderId, report: &UsageReport) -> DbResult<bool> {
         let what = format!("order {id}");
         let license = report.license.as_ref();
-        let license = license.map(|license| write_json(&what, license)).transpose()?;
+        let license = license.map(|license| print_json(&what, license)).transpose()?;
         // Of two concurrent reports, only one changes the row (contract purchases-14).
         let sql = "UPDATE orders AS this SET approved = ?2, license = ?3, invoice_text = ?4,
                  reported_ms = ?5, downloadable_until_ms = CASE

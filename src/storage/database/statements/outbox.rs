@@ -11,7 +11,9 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{ClaimTx, ReadTx, WriteTx, damaged, optional_time, parse, parse_json, time};
+use super::{
+    ClaimTx, ReadTx, WriteTx, damaged, optional_time, parse, parse_json, print_json, time,
+};
 use crate::storage::database::engine::{EngineTransaction, Params, ResultRow, RowLock, params};
 use crate::storage::database::error::{DbError, DbResult};
 use model::account::{MessageContent, MessageState, MessageTransport, OutboxMessage, UserId};
@@ -190,8 +192,7 @@ impl WriteTx<'_> {
     /// being claimed, because its content may have been read already.
     pub fn insert_message(&self, new: &NewMessage, max: usize, now: Timestamp) -> DbResult<bool> {
         let NewMessage { id, transport, number, user, content } = new;
-        let content = serde_json::to_string(content)
-            .map_err(|why| damaged(format!("message {id}"), &why))?;
+        let content = print_json(&format!("message {id}"), content)?;
         let duplicate = format!(
             "SELECT 1 FROM outbox WHERE user_id = ?1 AND transport = ?2 AND number = ?3
              AND next_ms IS NOT NULL AND state = 'waiting' AND content = ?4 LIMIT 1 {}",
@@ -382,8 +383,7 @@ fn postpone(
     if let Some((waiting, merged)) =
         waiting.and_then(|waiting| Some((waiting.id, waiting.content.merge(&message.content)?)))
     {
-        let merged = serde_json::to_string(&merged)
-            .map_err(|why| damaged(format!("message {waiting}"), &why))?;
+        let merged = print_json(&format!("message {waiting}"), &merged)?;
         // A message that was claimed in the meantime is not changed.
         let sql = "UPDATE outbox SET content = ?1, updated_ms = ?2
              WHERE message_id = ?3 AND state = 'waiting'";
