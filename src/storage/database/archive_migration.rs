@@ -200,11 +200,11 @@ impl ArchiveMigration {
         let (mut copied, held) = match target {
             // A dry run reads one snapshot and blocks no writer.
             None => {
-                self.from.read_blocking(move |tx| migration.time_remaining(tx, carried, &carry))?
+                self.from.read_blocking(move |tx| migration.copy_remaining(tx, carried, &carry))?
             }
             // One transaction, so that the next writer after the comparison finds that the archive moved.
             Some(to) => self.from.write_blocking(move |tx| {
-                let copied = migration.time_remaining(tx, carried, &carry)?;
+                let copied = migration.copy_remaining(tx, carried, &carry)?;
                 tx.note_moved(Some(&to))?;
                 Ok(copied)
             })?,
@@ -214,22 +214,13 @@ impl ArchiveMigration {
     }
 
     /// Copies the remaining rows. Also returns a stopwatch that was started before.
-    fn time_remaining(
+    fn copy_remaining(
         &self,
         here: &ReadTx<'_>,
         carried: i64,
         carry: &CopyOriginals,
     ) -> DbResult<(MigratedRows, Stopwatch)> {
         let held = Stopwatch::start();
-        Ok((self.copy_remaining(here, carried, carry)?, held))
-    }
-
-    fn copy_remaining(
-        &self,
-        here: &ReadTx<'_>,
-        carried: i64,
-        carry: &CopyOriginals,
-    ) -> DbResult<MigratedRows> {
         self.follow(&|table, after| here.next_batch(table, after))?;
         self.remove_replaced(here)?;
         let floor = here.log_floor()?;
@@ -246,7 +237,7 @@ impl ArchiveMigration {
                 self.to.write_blocking(move |tx| tx.reserve_numbers(table, number))?;
             }
         }
-        self.compare(here)
+        Ok((self.compare(here)?, held))
     }
 
     /// Fails if the copied part of the item log differs from this one.
