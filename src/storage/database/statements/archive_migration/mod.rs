@@ -21,8 +21,8 @@ use model::item::Asset;
 use tables::COLUMNS_LEFT_OUT;
 
 #[cfg(test)]
-pub(in crate::storage::database) use tables::LEFT_OUT;
-pub(in crate::storage::database) use tables::{ITEM_LOG, ITEMS, MigratedTable, TABLES};
+pub(crate) use tables::LEFT_OUT;
+pub(crate) use tables::{ITEM_LOG, ITEMS, MigratedTable, TABLES};
 
 /// Bytes of copied rows after which a migration commits.
 const MIGRATION_BATCH_BYTES: usize = 4 * 1024 * 1024;
@@ -78,8 +78,8 @@ impl MigratedValue {
 
 /// Some rows of a table, in their order.
 #[derive(Debug)]
-pub(in crate::storage::database) struct RowBatch {
-    pub(in crate::storage::database) table: &'static MigratedTable,
+pub(crate) struct RowBatch {
+    pub(crate) table: &'static MigratedTable,
     /// The names of the columns, in the order of the values.
     columns: String,
     rows: Vec<Vec<MigratedValue>>,
@@ -87,12 +87,12 @@ pub(in crate::storage::database) struct RowBatch {
 
 impl RowBatch {
     /// Returns the number of rows.
-    pub(in crate::storage::database) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
     /// Returns the number of the last row of a table that is ordered by its first column.
-    pub(in crate::storage::database) fn last(&self) -> Option<i64> {
+    pub(crate) fn last(&self) -> Option<i64> {
         match self.rows.last()?.first()? {
             MigratedValue::Int(number) => Some(*number),
             MigratedValue::Null | MigratedValue::Text(_) | MigratedValue::Blob(_) => None,
@@ -139,7 +139,7 @@ fn read_values(row: &dyn ResultRow, columns: &[TableColumn]) -> DbResult<Vec<Mig
 
 impl ReadTx<'_> {
     /// Calls `each` with all rows of a table in batches.
-    pub(in crate::storage::database) fn for_each_batch(
+    pub(crate) fn for_each_batch(
         &self,
         table: &'static MigratedTable,
         mut each: impl FnMut(RowBatch) -> DbResult<()>,
@@ -170,7 +170,7 @@ impl ReadTx<'_> {
     }
 
     /// Reads the next rows of a table with numbers above `after`. An empty batch is the end.
-    pub(in crate::storage::database) fn next_batch(
+    pub(crate) fn next_batch(
         &self,
         table: &'static MigratedTable,
         after: i64,
@@ -196,13 +196,13 @@ impl ReadTx<'_> {
     }
 
     /// Returns the highest number in a table that is copied in batches; 0 for an empty table.
-    pub(in crate::storage::database) fn reached(&self, table: &MigratedTable) -> DbResult<i64> {
+    pub(crate) fn reached(&self, table: &MigratedTable) -> DbResult<i64> {
         let sql = format!("SELECT coalesce(max({}), 0) FROM {}", table.order, table.name);
         self.tx.load_value(&sql, params![])
     }
 
     /// Lists the numbers of all items, ascending.
-    pub(in crate::storage::database) fn numbers_of_items(&self) -> DbResult<Vec<i64>> {
+    pub(crate) fn numbers_of_items(&self) -> DbResult<Vec<i64>> {
         // Without ORDER BY, only an index of the numbers is read, which is small compared with the items.
         let mut found: Vec<i64> = self.tx.list_values("SELECT item_id FROM items", params![])?;
         found.sort_unstable();
@@ -211,9 +211,7 @@ impl ReadTx<'_> {
 
     /// Lists the numbers of all items, ascending, each with a digest that identifies its version: two
     /// archives may have assigned the same numbers.
-    pub(in crate::storage::database) fn marks_of_items(
-        &self,
-    ) -> DbResult<Vec<(i64, ContentHash)>> {
+    pub(crate) fn marks_of_items(&self) -> DbResult<Vec<(i64, ContentHash)>> {
         let sql = "SELECT item_id, media_type, id, stored_ms FROM items ORDER BY item_id";
         let mut found = Vec::new();
         self.tx.each(sql, params![], |row| {
@@ -227,7 +225,7 @@ impl ReadTx<'_> {
     }
 
     /// Computes a digest of the rows of a table with these numbers.
-    pub(in crate::storage::database) fn mark_of_rows(
+    pub(crate) fn mark_of_rows(
         &self,
         table: &'static MigratedTable,
         numbers: &RangeInclusive<i64>,
@@ -249,9 +247,7 @@ impl ReadTx<'_> {
 
     /// Computes a digest of the rows of each migrated table. For items it covers their versions, which never
     /// change.
-    pub(in crate::storage::database) fn marks_of_tables(
-        &self,
-    ) -> DbResult<Vec<(&'static str, ContentHash)>> {
+    pub(crate) fn marks_of_tables(&self) -> DbResult<Vec<(&'static str, ContentHash)>> {
         let mut marks = Vec::with_capacity(TABLES.len() + 2);
         let mut mark = ContentHash::hasher();
         for (doc, version) in self.marks_of_items()? {
@@ -270,7 +266,7 @@ impl ReadTx<'_> {
     }
 
     /// Counts the rows of a table that are migrated.
-    pub(in crate::storage::database) fn rows_of(&self, table: &MigratedTable) -> DbResult<usize> {
+    pub(crate) fn rows_of(&self, table: &MigratedTable) -> DbResult<usize> {
         let sql = format!("SELECT count(*) FROM {} WHERE {}", table.name, table.row_condition());
         self.tx.count(&sql, params![])
     }
@@ -300,25 +296,22 @@ impl ReadTx<'_> {
     }
 
     /// Returns the last number that the engine assigned in a table. Its row may have been removed.
-    pub(in crate::storage::database) fn last_assigned_number(
-        &self,
-        table: &MigratedTable,
-    ) -> DbResult<Option<i64>> {
+    pub(crate) fn last_assigned_number(&self, table: &MigratedTable) -> DbResult<Option<i64>> {
         table.numbered.map(|column| self.tx.last_assigned_number(table.name, column)).transpose()
     }
 
     /// Returns the present place of this database's archive, if it has moved.
-    pub(in crate::storage::database) fn moved_to(&self) -> DbResult<Option<String>> {
+    pub(crate) fn moved_to(&self) -> DbResult<Option<String>> {
         self.tx.moved_to()
     }
 
     /// Returns whether a migration into this database is unfinished.
-    pub(in crate::storage::database) fn is_migration_target(&self) -> DbResult<bool> {
+    pub(crate) fn is_migration_target(&self) -> DbResult<bool> {
         Ok(self.find_state(MIGRATION_TARGET)?.is_some())
     }
 
     /// Returns whether the database has never been used: no items, no users, and no running service.
-    pub(in crate::storage::database) fn is_empty(&self) -> DbResult<bool> {
+    pub(crate) fn is_empty(&self) -> DbResult<bool> {
         // A running node counts too: it may write its first item at any moment.
         let sql = "SELECT 1 WHERE EXISTS (SELECT 1 FROM items) OR EXISTS (SELECT 1 FROM users)
              OR EXISTS (SELECT 1 FROM organizations) OR EXISTS (SELECT 1 FROM nodes)";
@@ -328,23 +321,17 @@ impl ReadTx<'_> {
 
 impl WriteTx<'_> {
     /// Marks this database as the target of an unfinished migration, or removes the mark.
-    pub(in crate::storage::database) fn mark_migration_target(
-        &self,
-        is_unfinished: bool,
-    ) -> DbResult<()> {
+    pub(crate) fn mark_migration_target(&self, is_unfinished: bool) -> DbResult<()> {
         self.set_state(MIGRATION_TARGET, is_unfinished.then_some("from another database"))
     }
 
     /// Marks the archive as moved to a different database, or removes the mark.
-    pub(in crate::storage::database) fn note_moved(&self, to: Option<&str>) -> DbResult<()> {
+    pub(crate) fn note_moved(&self, to: Option<&str>) -> DbResult<()> {
         self.set_state(MOVED, to)
     }
 
     /// Removes one batch of rows of a table that is copied as a whole. Returns their number, 0 at the end.
-    pub(in crate::storage::database) fn clear_some(
-        &self,
-        table: &MigratedTable,
-    ) -> DbResult<usize> {
+    pub(crate) fn clear_some(&self, table: &MigratedTable) -> DbResult<usize> {
         let sql = format!(
             // PostgreSQL's `DELETE` has no `LIMIT`, so a subquery selects the rows.
             "DELETE FROM {name} WHERE ({order}) IN
@@ -357,13 +344,13 @@ impl WriteTx<'_> {
     }
 
     /// Removes all rows of a table that is copied as a whole.
-    pub(in crate::storage::database) fn clear_table(&self, table: &MigratedTable) -> DbResult<()> {
+    pub(crate) fn clear_table(&self, table: &MigratedTable) -> DbResult<()> {
         let sql = format!("DELETE FROM {} WHERE {}", table.name, table.row_condition());
         self.tx.run(&sql, params![])
     }
 
     /// Inserts rows, and compares the values stored by the engine with the given ones.
-    pub(in crate::storage::database) fn insert_batch(&self, batch: &RowBatch) -> DbResult<()> {
+    pub(crate) fn insert_batch(&self, batch: &RowBatch) -> DbResult<()> {
         let RowBatch { table, columns: names, rows } = batch;
         let columns = migrated_columns(self.tx, table)?;
         if column_list(&columns) != *names {
@@ -421,7 +408,7 @@ impl WriteTx<'_> {
     }
 
     /// Inserts items, replacing earlier versions.
-    pub(in crate::storage::database) fn insert_items(&self, batch: &RowBatch) -> DbResult<()> {
+    pub(crate) fn insert_items(&self, batch: &RowBatch) -> DbResult<()> {
         for row in &batch.rows {
             let [_, media_type, id, ..] = row.as_slice() else { continue };
             let sql = "SELECT item_id FROM items WHERE media_type = ?1 AND id = ?2";
@@ -437,21 +424,17 @@ impl WriteTx<'_> {
     }
 
     /// Removes a version of an item that no longer exists in the source.
-    pub(in crate::storage::database) fn delete_version(&self, doc: i64) -> DbResult<()> {
+    pub(crate) fn delete_version(&self, doc: i64) -> DbResult<()> {
         self.tx.run("DELETE FROM items WHERE item_id = ?1", params![doc])
     }
 
     /// Removes the rows of the item log below `floor`.
-    pub(in crate::storage::database) fn trim_item_log(&self, floor: i64) -> DbResult<()> {
+    pub(crate) fn trim_item_log(&self, floor: i64) -> DbResult<()> {
         self.tx.run("DELETE FROM item_log WHERE seq < ?1", params![floor])
     }
 
     /// Ensures that the numbers up to `number` are not assigned again.
-    pub(in crate::storage::database) fn reserve_numbers(
-        &self,
-        table: &MigratedTable,
-        number: i64,
-    ) -> DbResult<()> {
+    pub(crate) fn reserve_numbers(&self, table: &MigratedTable, number: i64) -> DbResult<()> {
         let Some(column) = table.numbered else { return Ok(()) };
         self.tx.reserve_numbers(table.name, column, number)
     }

@@ -2,8 +2,8 @@
 
 /// A table that is migrated.
 #[derive(Debug)]
-pub(in crate::storage::database) struct MigratedTable {
-    pub(in crate::storage::database) name: &'static str,
+pub(crate) struct MigratedTable {
+    pub(crate) name: &'static str,
     /// The columns that order its rows.
     pub(super) order: &'static str,
     /// The column with numbers that the engine assigns. They must not be assigned again.
@@ -19,7 +19,7 @@ const fn numbered(name: &'static str, number: &'static str) -> MigratedTable {
 }
 
 /// All tables except the items and their log. Tables that others refer to come first.
-pub(in crate::storage::database) const TABLES: &[MigratedTable] = &[
+pub(crate) const TABLES: &[MigratedTable] = &[
     table("organizations", "organization_id"),
     numbered("products", "product_id"),
     table("agreements", "agreement_id"),
@@ -67,15 +67,15 @@ pub(in crate::storage::database) const TABLES: &[MigratedTable] = &[
 ];
 
 /// The item log, which is copied in batches.
-pub(in crate::storage::database) const ITEM_LOG: MigratedTable = numbered("item_log", "seq");
+pub(crate) const ITEM_LOG: MigratedTable = numbered("item_log", "seq");
 
 /// The items, which are copied in batches.
-pub(in crate::storage::database) const ITEMS: MigratedTable = table("items", "item_id");
+pub(crate) const ITEMS: MigratedTable = table("items", "item_id");
 
 /// The tables that are not migrated. The first three describe processes of the old database. The bytes of
 /// unpublished uploads stay in the old store, and clients send them again.
 #[cfg(test)]
-pub(in crate::storage::database) const LEFT_OUT: [&str; 5] =
+pub(crate) const LEFT_OUT: [&str; 5] =
     ["diagnostics", "leases", "nodes", "upload_parts", "uploads"];
 
 /// The columns that are not migrated. The new database releases work claimed by incarnations of the old one,
