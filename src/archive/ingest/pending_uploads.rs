@@ -11,7 +11,7 @@ use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-use super::{UploadSpool, files};
+use super::{IngestError, UploadSpool, files};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::fair_queue::RequestClient;
 use crate::runtime::limits::{
@@ -19,7 +19,7 @@ use crate::runtime::limits::{
 };
 use crate::runtime::slots::{SlotGuard, SlotLimits, WaitingSlots};
 use crate::storage::blobs::{PartStore, StoreError};
-use crate::storage::database::{Db, DbError, PendingUpload, UploadPart};
+use crate::storage::database::{Db, PendingUpload, UploadPart};
 use model::ContentHash;
 use model::account::UserId;
 
@@ -195,24 +195,24 @@ impl PendingUploads {
 
     /// Reads the bytes of an upload in order, and calls `take` with each part. Blocks the thread.
     ///
-    /// Fails with [`StoreError::Missing`] or [`StoreError::Corrupted`] if a part was lost.
+    /// Refuses the file if a part was lost, for instance in a restored database.
     pub(super) fn read(
         &self,
         upload: &PendingUpload,
         take: &mut dyn FnMut(&[u8]) -> std::io::Result<()>,
-    ) -> Result<(), ReadUploadError> {
+    ) -> Result<(), IngestError> {
         let id = upload.id;
         let parts = self.inner.db.read_blocking(move |tx| tx.list_upload_parts(id))?;
         let mut end = 0;
         for part in parts {
             if part.start != end {
-                return Err(ReadUploadError::Incomplete);
+                return Err(lost_bytes());
             }
-            let bytes = self.inner.parts.read(part.key, part.length, part.checksum)?;
-            take(&bytes).map_err(ReadUploadError::Write)?;
+            let bytes = self.inner.parts.read(part.key, part.length, part.checksum);
+            take(&bytes.map_err(read_error)?).map_err(IngestError::Unreadable)?;
             end += part.length;
         }
-        if end == upload.length { Ok(()) } else { Err(ReadUploadError::Incomplete) }
+        if end == upload.length { Ok(()) } else { Err(lost_bytes()) }
     }
 
     /// Removes a batch of expired uploads, and returns their number. If none is left, removes the parts that
@@ -298,18 +298,21 @@ fn unavailable(cause: StoreError) -> Error {
     Error::new(ErrorKind::Unavailable, "The upload cannot be stored now").with_source(cause)
 }
 
-/// The reason why the bytes of an upload cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ReadUploadError {
-    #[error("bytes are missing")]
-    Incomplete,
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    Db(#[from] DbError),
-    /// The bytes cannot be written to the assembled file.
-    #[error("cannot be assembled: {0}")]
-    Write(#[source] std::io::Error),
+fn lost_bytes() -> IngestError {
+    IngestError::Name("has lost bytes since it was sent; send the file again".to_owned())
+}
+
+/// Converts the error. A part that was lost is no fault that a retry could overcome.
+fn read_error(cause: StoreError) -> IngestError {
+    match cause {
+        StoreError::Missing(_) | StoreError::Length { .. } | StoreError::Corrupted(_) => {
+            lost_bytes()
+        }
+        StoreError::Io { .. }
+        | StoreError::Unavailable { .. }
+        | StoreError::OtherArchive { .. }
+        | StoreError::Setting { .. } => IngestError::Store(cause),
+    }
 }
 
 /// Appends bytes to an upload. A part is stored and recorded when it is full, and at the end.
@@ -451,7 +454,7 @@ mod tests {
         NewUpload { file_name: "a.jpg".to_owned(), fingerprint: None, length }
     }
 
-    fn read(uploads: &PendingUploads, upload: &PendingUpload) -> Result<Vec<u8>, ReadUploadError> {
+    fn read(uploads: &PendingUploads, upload: &PendingUpload) -> Result<Vec<u8>, IngestError> {
         let mut bytes = Vec::new();
         uploads.read(upload, &mut |part| {
             bytes.extend_from_slice(part);
@@ -474,7 +477,7 @@ mod tests {
         let upload = uploads.find(user, id, now).await.unwrap().unwrap();
         assert_eq!(upload.received, UPLOAD_PART_BYTES as u64);
         assert_eq!(uploads.find(UserId(2), id, now).await.unwrap(), None);
-        assert!(matches!(read(&uploads, &upload), Err(ReadUploadError::Incomplete)));
+        assert!(matches!(read(&uploads, &upload), Err(IngestError::Name(_))));
         let mut writer = uploads.append(upload, false);
         assert_eq!(writer.check_offset(0).unwrap_err().kind(), ErrorKind::Conflict);
         writer.check_offset(UPLOAD_PART_BYTES as u64).unwrap();

@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 
 use super::edit::version_tag;
 use super::error::refused;
-use super::pending_uploads::ReadUploadError;
 use super::write::{self, LocalMoment, PreparedItem};
 use super::{
     Ingest, IngestError, IngestedItem, LoadedPhotograph, PendingUploads, SpooledFile, Uploads,
@@ -18,7 +17,6 @@ use super::{
 use crate::runtime::error::Result;
 use crate::runtime::limits::UPLOAD_PREVIEW_PX;
 use crate::storage::audit::{self, AuditAction, ObjectKind};
-use crate::storage::blobs::StoreError;
 use crate::storage::database::{PendingUpload, PropertyChange};
 use model::item::{Asset, AssetFile, Document, MetadataEdits, PubStatus, merge_patch};
 use model::{ContentHash, ItemId, ItemKey, MediaType, RenditionName};
@@ -84,11 +82,10 @@ impl Ingest {
     ) -> Result<LoadedPhotograph<'_>, IngestError> {
         let share = self.memory.acquire(upload.length);
         let mut bytes = Vec::with_capacity(usize::try_from(upload.length).unwrap_or_default());
-        let taken = pending.read(upload, &mut |part| {
+        pending.read(upload, &mut |part| {
             bytes.extend_from_slice(part);
             Ok(())
-        });
-        taken.map_err(read_error)?;
+        })?;
         let picture = photograph::parse(bytes, &self.limits)?;
         self.fits(&picture, upload.length)?;
         Ok(LoadedPhotograph { picture, share })
@@ -227,11 +224,10 @@ impl Publication<'_> {
     fn assemble(&self) -> Result<(SpooledFile, ContentHash), IngestError> {
         let mut file = self.pending.spool().create_blocking().map_err(IngestError::Unreadable)?;
         let mut content = ContentHash::hasher();
-        let written = self.pending.read(self.upload, &mut |part| {
+        self.pending.read(self.upload, &mut |part| {
             content.update(part);
             file.write(part)
-        });
-        written.map_err(read_error)?;
+        })?;
         Ok((file, content.finish()))
     }
 
@@ -338,23 +334,6 @@ fn keep_visibility(fields: &mut Map<String, Value>, old: &Document) {
 fn stem(upload: &PendingUpload) -> &str {
     let stem = Path::new(&upload.file_name).file_stem();
     stem.and_then(|stem| stem.to_str()).unwrap_or_default()
-}
-
-/// Converts the error. A part that was lost, for instance in a restored database, is no fault that a retry could
-/// overcome.
-fn read_error(cause: ReadUploadError) -> IngestError {
-    match cause {
-        ReadUploadError::Store(cause) if !is_lost(&cause) => IngestError::Store(cause),
-        ReadUploadError::Incomplete | ReadUploadError::Store(_) => {
-            IngestError::Name("has lost bytes since it was sent; send the file again".to_owned())
-        }
-        ReadUploadError::Db(cause) => IngestError::Db(cause),
-        ReadUploadError::Write(cause) => IngestError::Unreadable(cause),
-    }
-}
-
-fn is_lost(cause: &StoreError) -> bool {
-    matches!(cause, StoreError::Missing(_) | StoreError::Length { .. } | StoreError::Corrupted(_))
 }
 
 /// Adds the name of the file to a refusal of the file. Problems of the document have places of their own.
