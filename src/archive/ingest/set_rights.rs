@@ -43,7 +43,7 @@ impl Ingest {
         let key = key.clone();
         let zone = self.zone.clone();
         Ok(self.db.write_blocking(move |tx| {
-            let Some((item, document)) = write::find(tx, &key)? else {
+            let Some((item, mut document)) = write::find(tx, &key)? else {
                 return Ok(RightsOutcome::NoItem);
             };
             let old = item.rights;
@@ -56,7 +56,7 @@ impl Ingest {
             let change = RightsChange { rights: new.clone(), changed: now, user_name };
             tx.write_item_rights(&key, &change)?;
             let moment = LocalMoment { now, zone: &zone };
-            write::rewrite(tx, &key, item.order_time, document, moment)?;
+            write::rewrite(tx, &key, item.order_time, &mut document, moment)?;
             for difference in differences(&rights_properties(&old), &rights_properties(&new)) {
                 let event: AuditEvent = event.clone();
                 tx.write_audit(&event.with_detail(difference.describe()))?;

@@ -276,26 +276,24 @@ fn replace_items(
             // An item that only administrators see must not become public through a revision.
             document.set_pub_status(status);
         }
-        document.set_stored(moment.now, moment.zone);
         // A new status is no arrival, so the item retains its position.
-        let row = NewItem { order_time: item.order_time, ..moment.row(&key, &document) };
-        tx.write_item(&row)?;
+        rewrite(tx, &key, item.order_time, &mut document, moment)?;
         newly_replaced.push(key);
     }
     Ok(newly_replaced)
 }
 
-/// Writes the item again as its next version, because its rights changed and its document did not. The item
-/// retains its position in the order of arrival, `order_time`.
+/// Writes the item again as its next version, which no sender sent. The item retains its position in the order of
+/// arrival, `order_time`.
 pub(super) fn rewrite(
     tx: &WriteTx<'_>,
     key: &ItemKey,
     order_time: Timestamp,
-    mut document: Document,
+    document: &mut Document,
     moment: LocalMoment<'_>,
 ) -> Result<(), DbError> {
     document.set_stored(moment.now, moment.zone);
-    let row = NewItem { order_time, ..moment.row(key, &document) };
+    let row = NewItem { order_time, ..moment.row(key, document) };
     tx.write_item(&row).map(drop)
 }
 
@@ -309,9 +307,7 @@ pub(super) fn withdraw(
     let Some((item, old)) = find(tx, key)? else { return Ok(false) };
     let mut document = old.clone();
     document.set_pub_status(PubStatus::Canceled);
-    document.set_stored(moment.now, moment.zone);
-    let row = NewItem { order_time: item.order_time, ..moment.row(key, &document) };
-    tx.write_item(&row)?;
+    rewrite(tx, key, item.order_time, &mut document, moment)?;
     record_withdrawal(tx, key, &old, &document, moment.now, user_name)?;
     Ok(true)
 }
