@@ -10,7 +10,7 @@
 use std::{
     collections::VecDeque,
     io,
-    sync::{Arc, mpsc},
+    sync::Arc,
     thread::{self, ScopedJoinHandle},
     time::Duration,
 };
@@ -185,12 +185,9 @@ struct RemovalQueue {
 impl PendingRemovals {
     /// Removes the originals now, or else as soon as the database and the store answer.
     fn remove(&self, db: &Db, originals: &OriginalStore, refused: UnreferencedOriginals) {
-        match remove_unreferenced(db, originals, &refused) {
-            Ok(_) => {}
-            Err(cause) => {
-                tracing::debug!("the originals of a refused item are removed later: {cause}");
-                self.enqueue(db, originals, refused);
-            }
+        if let Err(cause) = remove_unreferenced(db, originals, &refused) {
+            tracing::debug!("the originals of a refused item are removed later: {cause}");
+            self.enqueue(db, originals, refused);
         }
     }
 
@@ -215,22 +212,16 @@ impl PendingRemovals {
 
     /// Retries until no originals wait.
     fn retry(&self, db: &Db, originals: &OriginalStore) {
-        let (_open, never) = mpsc::channel::<()>();
         while self.is_waiting() {
-            // Nothing is ever sent, so this only waits.
-            match never.recv_timeout(RETRY_INTERVAL) {
-                Ok(()) | Err(_) => {}
-            }
+            // Nothing wakes this thread, so this only waits.
+            thread::park_timeout(RETRY_INTERVAL);
             while let Some(next) = self.first() {
-                match remove_unreferenced(db, originals, &next) {
-                    Ok(_) => {}
-                    // An archive that has been migrated accepts no writes.
-                    Err(cause) if cause.is_final() => {}
-                    Err(_) => {
-                        // Originals that fail for a reason of their own must not hold up the rest.
-                        self.0.lock().waiting.rotate_left(1);
-                        break;
-                    }
+                let removed = remove_unreferenced(db, originals, &next);
+                // An archive that has been migrated accepts no writes.
+                if removed.is_err_and(|cause| !cause.is_final()) {
+                    // Originals that fail for a reason of their own must not hold up the rest.
+                    self.0.lock().waiting.rotate_left(1);
+                    break;
                 }
                 self.0.lock().waiting.pop_front();
             }
