@@ -145,9 +145,9 @@ impl WriteTx<'_> {
             self.tx.find(sql, params![media_type, id], |row| {
                 Ok((row.get("item_id")?, row.get("assets")?))
             })?;
-        let (written, change) = match existing {
-            Some(_) => (ItemWriteOutcome::Replaced, "replaced"),
-            None => (ItemWriteOutcome::Created, "created"),
+        let written = match existing {
+            Some(_) => ItemWriteOutcome::Replaced,
+            None => ItemWriteOutcome::Created,
         };
         let previous = existing.as_ref().map(|(doc, _)| *doc);
         let assets = match &item.assets {
@@ -158,7 +158,9 @@ impl WriteTx<'_> {
         let sql =
             "INSERT INTO item_log (media_type, id, change, at_ms, previous_seq, newly_indexed)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING seq";
-        let values = params![media_type, id, change, item.stored, previous, item.is_newly_indexed];
+        let NewItem { document, pub_status, order_time, embargoed, stored, .. } = item;
+        let change = written.as_str();
+        let values = params![media_type, id, change, stored, previous, item.is_newly_indexed];
         let doc: i64 = self.tx.load_value(sql, values)?;
         // While the previous version still exists, because collections record its headline.
         if let Some(previous) = previous {
@@ -169,15 +171,7 @@ impl WriteTx<'_> {
                  order_ms, embargoed_ms, stored_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
         let values = params![
-            doc,
-            media_type,
-            id,
-            item.document,
-            assets,
-            item.pub_status,
-            item.order_time,
-            item.embargoed,
-            item.stored,
+            doc, media_type, id, document, assets, pub_status, order_time, embargoed, stored,
         ];
         self.tx.run(sql, values)?;
         // Searches of this process wait until the index contains this row.

@@ -173,19 +173,11 @@ impl WriteTx<'_> {
     /// Ends every session of a user and revokes all credentials that clients received on its behalf.
     pub fn end_logins(&self, user: UserId, now: Timestamp) -> DbResult<()> {
         // Before the deletions below, which remove the hashes that the log names.
-        self.log_ended(
-            "SELECT session_hash FROM sessions WHERE user_id = ?1",
-            user,
-            AccountChange::Session,
-            now,
-        )?;
-        self.log_ended(
-            "SELECT token_hash FROM access_tokens JOIN families USING (family_id)
-             WHERE user_id = ?1",
-            user,
-            AccountChange::Token,
-            now,
-        )?;
+        let sql = "SELECT session_hash FROM sessions WHERE user_id = ?1";
+        self.log_ended(sql, user, AccountChange::Session, now)?;
+        let sql = "SELECT token_hash FROM access_tokens JOIN families USING (family_id)
+             WHERE user_id = ?1";
+        self.log_ended(sql, user, AccountChange::Token, now)?;
         self.tx.run("DELETE FROM sessions WHERE user_id = ?1", params![user])?;
         // Codes and tokens are removed with their families by foreign keys.
         self.tx.run("DELETE FROM families WHERE user_id = ?1", params![user])
@@ -228,13 +220,9 @@ impl WriteTx<'_> {
         if self.tx.execute(sql, params![client_id, active])? == 0 {
             return Ok(false);
         }
-        self.log_ended(
-            "SELECT token_hash FROM access_tokens JOIN families USING (family_id)
-             WHERE client_id = ?1",
-            client_id,
-            AccountChange::Token,
-            now,
-        )?;
+        let sql = "SELECT token_hash FROM access_tokens JOIN families USING (family_id)
+             WHERE client_id = ?1";
+        self.log_ended(sql, client_id, AccountChange::Token, now)?;
         Ok(true)
     }
 

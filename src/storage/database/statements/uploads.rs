@@ -147,16 +147,9 @@ impl WriteTx<'_> {
     pub fn write_upload(&self, upload: &PendingUpload) -> DbResult<()> {
         let sql =
             format!("INSERT INTO uploads ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
-        let values = params![
-            upload.id,
-            upload.user,
-            upload.file_name,
-            upload.fingerprint,
-            upload.length,
-            upload.received,
-            upload.created,
-            upload.expires,
-        ];
+        let PendingUpload { id, user, file_name, fingerprint, length, .. } = upload;
+        let PendingUpload { received, created, expires, .. } = upload;
+        let values = params![id, user, file_name, fingerprint, length, received, created, expires];
         self.tx.run(&sql, values)
     }
 
