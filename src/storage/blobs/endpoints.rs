@@ -106,13 +106,9 @@ impl FailoverStore {
     }
 
     async fn within<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        let Some(limit) = self.attempt_timeout else { return work.await };
-        match tokio::time::timeout(limit, work).await {
-            Ok(outcome) => outcome,
-            Err(_) => {
-                let source = format!("{} {limit:?}", s3_answer::NO_ANSWER).into();
-                Err(Error::Generic { store: "S3", source })
-            }
+        match self.attempt_timeout {
+            Some(limit) => s3_answer::within(limit, work).await,
+            None => work.await,
         }
     }
 }

@@ -169,7 +169,7 @@ pub(super) fn remove_and_report(tmp: &Path, path: &Path) -> impl FnOnce(io::Erro
     }
 }
 
-fn write_and_flush(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn write_and_flush(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()

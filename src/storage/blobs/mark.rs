@@ -9,7 +9,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Write},
+    io,
     sync::{
         OnceLock,
         atomic::{AtomicBool, Ordering},
@@ -20,7 +20,7 @@ use std::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::folder::{BlobFolder, failed, move_in_place, remove_and_report};
+use super::folder::{BlobFolder, failed, move_in_place, remove_and_report, write_and_flush};
 use super::{BlobStore, StoreError, StoreLocation};
 use crate::runtime::clock::Stopwatch;
 use crate::storage::database::StoreClaim;
@@ -288,13 +288,10 @@ fn read_file(folder: &BlobFolder) -> Result<Option<StoreMark>, StoreError> {
 fn write_file(folder: &BlobFolder, text: &str) -> Result<(), StoreError> {
     let path = folder.dir.join(MARK);
     let tmp = folder.temporary("mark");
-    let written = File::create_new(&tmp).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        move_in_place(&tmp, &path)?;
-        File::open(&folder.dir)?.sync_all()
-    });
-    written.map_err(remove_and_report(&tmp, &path))
+    write_and_flush(&tmp, text.as_bytes())
+        .and_then(|()| move_in_place(&tmp, &path))
+        .and_then(|()| File::open(&folder.dir)?.sync_all())
+        .map_err(remove_and_report(&tmp, &path))
 }
 
 #[cfg(test)]

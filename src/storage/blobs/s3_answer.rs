@@ -3,6 +3,7 @@
 use crate::runtime::error::chain;
 use crate::runtime::limits;
 use model::shorten;
+use std::time::Duration;
 
 /// The start of the message of a request that was not answered in time.
 pub(super) const NO_ANSWER: &str = "no answer within";
@@ -65,6 +66,17 @@ pub(super) fn may_succeed_elsewhere(error: &object_store::Error) -> bool {
 pub(super) fn is_refusal(error: &object_store::Error) -> bool {
     let text = chain(error);
     [" 401 ", " 403 "].iter().any(|status| text.contains(status))
+}
+
+/// Runs `work` for `limit` at most.
+pub(super) async fn within<T>(
+    limit: Duration,
+    work: impl Future<Output = object_store::Result<T>>,
+) -> object_store::Result<T> {
+    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
+        let source = format!("{NO_ANSWER} {limit:?}").into();
+        Err(object_store::Error::Generic { store: "S3", source })
+    })
 }
 
 /// Returns whether the object or the bucket does not exist.

@@ -344,13 +344,7 @@ impl Bucket {
                 let once = Arc::clone(&self.inner.clients.once);
                 let attempt = get(once, key.clone(), 0..bytes_max, None);
                 // Exceeding this short limit is not a failure of the bucket: other requests wait longer.
-                let attempt = async move {
-                    tokio::time::timeout(limit, attempt).await.unwrap_or_else(|_| {
-                        let source = format!("{} {limit:?}", s3_answer::NO_ANSWER).into();
-                        Err(object_store::Error::Generic { store: "S3", source })
-                    })
-                };
-                self.spawn(self.inner.give_up, false, attempt)
+                self.spawn(self.inner.give_up, false, s3_answer::within(limit, attempt))
             }
         };
         match found.wait() {
@@ -381,10 +375,22 @@ impl Bucket {
     /// Writes an object directly under the prefix.
     pub(super) fn put_small(&self, name: &'static str, bytes: Bytes) -> Result<(), StoreError> {
         let key = self.inner.prefix.clone().join(name);
+        self.put(&key, bytes).map_err(|failure| self.unavailable(&key, failure))
+    }
+
+    /// Writes an object in one request.
+    fn put(&self, key: &Path, bytes: Bytes) -> Result<(), BucketFailure> {
         let objects = self.objects();
-        let to = key.clone();
-        let put = async move { objects.put(&to, PutPayload::from_bytes(bytes)).await.map(drop) };
-        self.request(0, put).wait().map_err(|failure| self.unavailable(&key, failure))
+        let key = key.clone();
+        let length = bytes.len() as u64;
+        let put = async move { objects.put(&key, PutPayload::from_bytes(bytes)).await.map(drop) };
+        self.request(length, put).wait()
+    }
+
+    fn delete(&self, key: &Path) -> Result<(), BucketFailure> {
+        let objects = self.objects();
+        let key = key.clone();
+        self.request(0, async move { objects.delete(&key).await }).wait()
     }
 
     fn unavailable(&self, key: &Path, failure: BucketFailure) -> StoreError {
@@ -398,19 +404,12 @@ impl Bucket {
     /// [`StoreError::Unavailable`] if it does not answer in time.
     pub(super) fn check_writable(&self) -> Result<(), StoreError> {
         let key = self.inner.prefix.clone().join(PROBE_PREFIX).join(Uuid::now_v7().to_string());
-        let objects = self.objects();
-        let to = key.clone();
-        let put = async move {
-            let bytes = PutPayload::from_static(PROBE_CONTENT);
-            objects.put(&to, bytes).await.map(drop)
-        };
-        let written = self.request(0, put).wait();
+        let written = self.put(&key, Bytes::from_static(PROBE_CONTENT));
         written.map_err(self.access_error("a small object cannot be written: "))?;
         let range = 0..PROBE_CONTENT.len() as u64;
         let got = self.request(0, get(self.objects(), key.clone(), range, None)).wait();
         // Removed even if it could not be read, so that no probe remains.
-        let objects = self.objects();
-        let removed = self.request(0, async move { objects.delete(&key).await }).wait();
+        let removed = self.delete(&key);
         got.map_err(self.access_error("a small object cannot be read: "))?;
         removed.map_err(self.access_error("a small object cannot be removed: "))
     }
@@ -525,10 +524,7 @@ impl Bucket {
             if expected.is_some_and(|expected| hasher.finish() != expected) {
                 return Ok(false);
             }
-            let objects = self.objects();
-            let key = key.clone();
-            let put = async move { objects.put(&key, PutPayload::from_bytes(bytes)).await };
-            self.request(length, put).wait().map_err(failed)?;
+            self.put(key, bytes).map_err(failed)?;
             return Ok(true);
         }
         let mut upload = PartUpload::begin(self, key).map_err(&failed)?;
@@ -565,10 +561,7 @@ impl Bucket {
     /// Removes an object. Succeeds if it does not exist.
     pub(super) fn remove(&self, key: &Path, hash: ContentHash) -> Result<(), StoreError> {
         self.inner.heads.invalidate(key);
-        let objects = self.objects();
-        let target = key.clone();
-        let removed = self.request(0, async move { objects.delete(&target).await }).wait();
-        match removed.map_err(self.failed(key, hash)) {
+        match self.delete(key).map_err(self.failed(key, hash)) {
             Ok(()) | Err(StoreError::Missing(_)) => Ok(()),
             Err(other) => Err(other),
         }
