@@ -61,7 +61,7 @@ impl DerivedStore {
             DerivedLocation::Folder(files) => return files.write(kind, hash, bytes),
             DerivedLocation::Bucket(bucket, cache) => (bucket, cache),
         };
-        bucket.write(&bucket.key(kind.as_str(), hash), hash, bytes)?;
+        bucket.write(&bucket.key(kind.as_str(), hash), bytes)?;
         // Only side files are cached: each render of a picture reads one.
         if kind == DerivedKind::Index {
             cache.insert(hash, bytes);
@@ -82,12 +82,12 @@ impl DerivedStore {
         };
         // The other kinds can be as large as originals, so they are not cached.
         if kind != DerivedKind::Index {
-            return bucket.read(bucket.key(kind.as_str(), hash), hash, bytes_max);
+            return bucket.read(bucket.key(kind.as_str(), hash), bytes_max);
         }
         if let Some(copy) = cache.read(hash, bytes_max) {
             return Ok(Some(copy));
         }
-        let found = bucket.read(bucket.key(kind.as_str(), hash), hash, bytes_max)?;
+        let found = bucket.read(bucket.key(kind.as_str(), hash), bytes_max)?;
         if let Some(bytes) = &found {
             cache.insert(hash, bytes);
         }

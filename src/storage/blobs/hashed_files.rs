@@ -22,7 +22,7 @@ impl HashedFiles<'_> {
         match self {
             Self::Folder(dir) => BlobReader::open(&path_in(dir, hash), hash, length),
             Self::Objects(bucket, folder) => {
-                let object = bucket.open_object(bucket.key(folder, hash), hash, length)?;
+                let object = bucket.open_object(bucket.key(folder, hash), length)?;
                 Ok(BlobReader::of_object(hash, length, object))
             }
         }
@@ -34,7 +34,7 @@ impl HashedFiles<'_> {
             Self::Folder(dir) => {
                 Ok(find_metadata(&path_in(dir, hash))?.map(|metadata| metadata.len()))
             }
-            Self::Objects(bucket, folder) => bucket.length(&bucket.key(folder, hash), hash),
+            Self::Objects(bucket, folder) => bucket.length(&bucket.key(folder, hash)),
         }
     }
 
@@ -48,7 +48,7 @@ impl HashedFiles<'_> {
                 // A time in the future, from a clock that differs, counts as now.
                 Ok(Some(written.elapsed().unwrap_or_default()))
             }
-            Self::Objects(bucket, folder) => bucket.age(&bucket.key(folder, hash), hash),
+            Self::Objects(bucket, folder) => bucket.age(&bucket.key(folder, hash)),
         }
     }
 
@@ -64,7 +64,7 @@ impl HashedFiles<'_> {
                     Ok(()) | Err(_) => Ok(()),
                 }
             }
-            Self::Objects(bucket, folder) => bucket.remove(&bucket.key(folder, hash), hash),
+            Self::Objects(bucket, folder) => bucket.remove(&bucket.key(folder, hash)),
         }
     }
 

@@ -8,9 +8,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use object_store::path::Path as Key;
 
-use super::bucket::Bucket;
+use super::bucket::{Bucket, ObjectKey};
 use super::folder::{BlobFolder, failed, read_pieces};
 use super::hashed_files::HashedFiles;
 use super::written::NoteNew;
@@ -28,7 +27,7 @@ pub(super) struct BucketBlobs {
 }
 
 impl BucketBlobs {
-    pub(super) fn key(&self, hash: ContentHash) -> Key {
+    pub(super) fn key(&self, hash: ContentHash) -> ObjectKey {
         self.bucket.key(FOLDER, hash)
     }
 
@@ -40,7 +39,7 @@ impl BucketBlobs {
         length: u64,
         note_new: NoteNew<'_>,
     ) -> Result<bool, StoreError> {
-        let found = self.bucket.length(&self.key(hash), hash)?;
+        let found = self.bucket.length(&self.key(hash))?;
         if found.is_none() {
             note_new(hash);
         }
@@ -62,7 +61,7 @@ impl BucketBlobs {
         if self.holds(hash, bytes.len() as u64, note_new)? {
             return Ok(());
         }
-        self.bucket.write(&self.key(hash), hash, bytes)
+        self.bucket.write(&self.key(hash), bytes)
     }
 
     /// Copies a file into the bucket. An object's name is its hash, so the file is read twice: to compute the
@@ -90,7 +89,7 @@ impl BucketBlobs {
             bytes.map_err(|cause| failure = Some(cause)).ok()
         };
         // The hash is verified again: a file in a watched folder may be written to in the meantime.
-        let sent = self.bucket.send(&self.key(hash), hash, length, Some(hash), &mut part)?;
+        let sent = self.bucket.send(&self.key(hash), length, Some(hash), &mut part)?;
         if sent {
             return Ok((hash, length));
         }
@@ -110,7 +109,7 @@ impl BucketBlobs {
             bytes.map_err(|error| failure = Some(error)).ok()
         };
         let length = reader.length();
-        let sent = self.bucket.send(&self.key(hash), hash, length, Some(hash), &mut part)?;
+        let sent = self.bucket.send(&self.key(hash), length, Some(hash), &mut part)?;
         if sent {
             return Ok(CopyOutcome::Copied);
         }

@@ -43,7 +43,7 @@ impl PartStore {
                 BlobFolder::open(&folder_of(originals).dir)?.write(key, bytes, &|_| {})
             }
             StoreLocation::Bucket(blobs) => {
-                blobs.bucket.write(&blobs.bucket.key(FOLDER, key), key, bytes)
+                blobs.bucket.write(&blobs.bucket.key(FOLDER, key), bytes)
             }
         }
     }

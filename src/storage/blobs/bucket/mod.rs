@@ -78,6 +78,13 @@ struct BucketInner {
     runtime: Option<Runtime>,
 }
 
+/// The key of the object that holds a blob.
+#[derive(Clone, Debug)]
+pub(super) struct ObjectKey {
+    path: Path,
+    hash: ContentHash,
+}
+
 impl Drop for BucketInner {
     fn drop(&mut self) {
         // A runtime that waits for its threads must not be dropped on a thread of a different runtime.
@@ -212,9 +219,10 @@ impl Bucket {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    pub(super) fn key(&self, folder: &str, hash: ContentHash) -> Path {
+    pub(super) fn key(&self, folder: &str, hash: ContentHash) -> ObjectKey {
         let name = hash.to_string();
-        self.inner.prefix.clone().join(folder).join(&name[..2]).join(&name[2..])
+        let path = self.inner.prefix.clone().join(folder).join(&name[..2]).join(&name[2..]);
+        ObjectKey { path, hash }
     }
 
     /// Begins a request that transfers `bytes` bytes once a permit is free; fails while the circuit is open.
@@ -429,25 +437,21 @@ impl Bucket {
         }
     }
 
-    /// Maps a failure at `key` to the error for the blob `hash`.
-    pub(super) fn failed(
-        &self,
-        key: &Path,
-        hash: ContentHash,
-    ) -> impl Fn(BucketFailure) -> StoreError {
-        let place = format!("{}/{key}", self.inner.place);
+    /// Maps a failure at `key` to the error for its blob.
+    pub(super) fn failed(&self, key: &ObjectKey) -> impl Fn(BucketFailure) -> StoreError {
+        let place = format!("{}/{}", self.inner.place, key.path);
         let bucket = self.clone();
         let key = key.clone();
         move |failure| {
             // The cached head may be the cause: it may have the tag of a replaced object.
-            bucket.inner.heads.invalidate(&key);
+            bucket.invalidate(&key);
             let cause = match failure {
                 // The cause is a wrong setting, so no blob may be reported as missing.
                 BucketFailure::Bucket(error) if s3_answer::is_without_bucket(&error) => {
                     io::Error::new(io::ErrorKind::NotFound, s3_answer::describe(&error))
                 }
                 BucketFailure::Bucket(error) if s3_answer::is_missing(&error) => {
-                    return StoreError::Missing(hash);
+                    return StoreError::Missing(key.hash);
                 }
                 BucketFailure::Bucket(error) if s3_answer::is_replaced(&error) => {
                     io::Error::other("it was replaced while it was read")
@@ -461,8 +465,8 @@ impl Bucket {
     }
 
     /// Drops the cached head of an object, so that the next read sends a request to the bucket.
-    pub(super) fn invalidate(&self, key: &Path) {
-        self.inner.heads.invalidate(key);
+    pub(super) fn invalidate(&self, key: &ObjectKey) {
+        self.inner.heads.invalidate(&key.path);
     }
 
     fn head(&self, key: &Path) -> Result<ObjectMeta, BucketFailure> {
@@ -472,8 +476,8 @@ impl Bucket {
     }
 
     /// Returns the metadata of an object; `None` if it does not exist.
-    fn find(&self, key: &Path, hash: ContentHash) -> Result<Option<ObjectMeta>, StoreError> {
-        match self.head(key).map_err(self.failed(key, hash)) {
+    fn find(&self, key: &ObjectKey) -> Result<Option<ObjectMeta>, StoreError> {
+        match self.head(&key.path).map_err(self.failed(key)) {
             Ok(facts) => Ok(Some(facts)),
             Err(StoreError::Missing(_)) => Ok(None),
             Err(other) => Err(other),
@@ -481,17 +485,13 @@ impl Bucket {
     }
 
     /// Returns the length of an object in bytes; `None` if it does not exist.
-    pub(super) fn length(&self, key: &Path, hash: ContentHash) -> Result<Option<u64>, StoreError> {
-        Ok(self.find(key, hash)?.map(|facts| facts.size))
+    pub(super) fn length(&self, key: &ObjectKey) -> Result<Option<u64>, StoreError> {
+        Ok(self.find(key)?.map(|facts| facts.size))
     }
 
     /// Returns the age of an object; `None` if it does not exist.
-    pub(super) fn age(
-        &self,
-        key: &Path,
-        hash: ContentHash,
-    ) -> Result<Option<Duration>, StoreError> {
-        let Some(facts) = self.find(key, hash)? else { return Ok(None) };
+    pub(super) fn age(&self, key: &ObjectKey) -> Result<Option<Duration>, StoreError> {
+        let Some(facts) = self.find(key)? else { return Ok(None) };
         let ago = clock::now().as_millisecond() - facts.last_modified.timestamp_millis();
         // A time in the future, from a clock that differs, counts as now.
         Ok(Some(Duration::from_millis(u64::try_from(ago).unwrap_or(0))))
@@ -503,14 +503,13 @@ impl Bucket {
     /// becomes visible then.
     pub(super) fn send(
         &self,
-        key: &Path,
-        hash: ContentHash,
+        key: &ObjectKey,
         length: u64,
         expected: Option<ContentHash>,
         next: &mut dyn FnMut(Range<u64>) -> Option<Bytes>,
     ) -> Result<bool, StoreError> {
-        let failed = self.failed(key, hash);
-        self.inner.heads.invalidate(key);
+        let failed = self.failed(key);
+        self.invalidate(key);
         let part = BUCKET_PART_BYTES as u64;
         let mut hasher = ContentHash::hasher();
         let mut update_hash = |bytes: &Bytes| {
@@ -524,10 +523,10 @@ impl Bucket {
             if expected.is_some_and(|expected| hasher.finish() != expected) {
                 return Ok(false);
             }
-            self.put(key, bytes).map_err(failed)?;
+            self.put(&key.path, bytes).map_err(failed)?;
             return Ok(true);
         }
-        let mut upload = PartUpload::begin(self, key).map_err(&failed)?;
+        let mut upload = PartUpload::begin(self, &key.path).map_err(&failed)?;
         let mut start = 0;
         while start < length {
             let end = length.min(start + part);
@@ -543,10 +542,11 @@ impl Bucket {
         upload.finish().map_err(&failed)?;
         // `FailoverStore` may assume that an upload was completed through a different address. The length
         // proves it.
-        match self.length(key, hash)? {
-            Some(found) if found == length => Ok(true),
-            found => Err(StoreError::Length { hash, found: found.unwrap_or(0), expected: length }),
+        let found = self.length(key)?.unwrap_or(0);
+        if found != length {
+            return Err(StoreError::Length { hash: key.hash, found, expected: length });
         }
+        Ok(true)
     }
 
     pub(super) fn begin_upload(
@@ -559,9 +559,9 @@ impl Bucket {
     }
 
     /// Removes an object. Succeeds if it does not exist.
-    pub(super) fn remove(&self, key: &Path, hash: ContentHash) -> Result<(), StoreError> {
-        self.inner.heads.invalidate(key);
-        match self.delete(key).map_err(self.failed(key, hash)) {
+    pub(super) fn remove(&self, key: &ObjectKey) -> Result<(), StoreError> {
+        self.invalidate(key);
+        match self.delete(&key.path).map_err(self.failed(key)) {
             Ok(()) | Err(StoreError::Missing(_)) => Ok(()),
             Err(other) => Err(other),
         }
@@ -576,7 +576,7 @@ impl Bucket {
     pub(super) fn sizes(&self, folder: &str) -> Result<Vec<(ContentHash, u64)>, StoreError> {
         let objects = self.objects();
         let within = self.inner.prefix.clone().join(folder);
-        let key = within.clone();
+        let key = ObjectKey { path: within.clone(), hash: ContentHash([0; 32]) };
         let list = async move {
             let mut found = Vec::new();
             let mut listed = objects.list(Some(&within));
@@ -588,7 +588,7 @@ impl Bucket {
         };
         // Without a permit, because a listing could hold it for an hour.
         let listed = self.begin(BUCKET_LIST_TIME, list).wait();
-        listed.map_err(self.failed(&key, ContentHash([0; 32])))
+        listed.map_err(self.failed(&key))
     }
 }
 

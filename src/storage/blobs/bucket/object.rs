@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, path::Path};
 
-use super::{Bucket, BucketFailure, StoreError, s3_answer};
+use super::{Bucket, BucketFailure, ObjectKey, StoreError, s3_answer};
 use crate::runtime::limits::BUCKET_READ_BYTES;
 use model::ContentHash;
 
@@ -30,14 +30,13 @@ pub(super) struct ObjectHead {
 /// An opened object, of which ranges can be read.
 pub(in crate::storage::blobs) struct BucketObject {
     pub(super) bucket: Bucket,
-    pub(super) key: Path,
-    pub(super) hash: ContentHash,
+    pub(super) key: ObjectKey,
     pub(super) head: Arc<ObjectHead>,
 }
 
 impl fmt::Debug for BucketObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.key)
+        write!(f, "{}", self.key.path)
     }
 }
 
@@ -74,88 +73,72 @@ pub(super) async fn get(
 
 impl Bucket {
     /// Opens the object, which must have `length` bytes, and reads its start.
-    pub(in crate::storage::blobs) fn open_object(
+    pub(crate) fn open_object(
         &self,
-        key: Path,
-        hash: ContentHash,
+        key: ObjectKey,
         length: u64,
     ) -> Result<BucketObject, StoreError> {
-        let head = self.object_head(&key, hash, length)?;
-        if head.length != length {
-            return Err(StoreError::Length { hash, found: head.length, expected: length });
+        let head = self.object_head(&key, length)?;
+        let found = head.length;
+        if found != length {
+            return Err(StoreError::Length { hash: key.hash, found, expected: length });
         }
-        Ok(BucketObject { bucket: self.clone(), key, hash, head })
+        Ok(BucketObject { bucket: self.clone(), key, head })
     }
 
     /// Returns the cached or fetched head of an object, with at most `bytes_max` bytes of its start.
-    fn object_head(
-        &self,
-        key: &Path,
-        hash: ContentHash,
-        bytes_max: u64,
-    ) -> Result<Arc<ObjectHead>, StoreError> {
-        if let Some(head) = self.inner.heads.get(key) {
+    fn object_head(&self, key: &ObjectKey, bytes_max: u64) -> Result<Arc<ObjectHead>, StoreError> {
+        if let Some(head) = self.inner.heads.get(&key.path) {
             return Ok(head);
         }
-        let head = self.fetch_head(key, hash, bytes_max.min(BUCKET_OPEN_BYTES))?;
-        self.inner.heads.insert(key.clone(), Arc::clone(&head));
+        let head = self.fetch_head(key, bytes_max.min(BUCKET_OPEN_BYTES))?;
+        self.inner.heads.insert(key.path.clone(), Arc::clone(&head));
         Ok(head)
     }
 
     /// Fetches the head of an object, with at most `bytes` bytes of its start.
-    fn fetch_head(
-        &self,
-        key: &Path,
-        hash: ContentHash,
-        bytes: u64,
-    ) -> Result<Arc<ObjectHead>, StoreError> {
+    fn fetch_head(&self, key: &ObjectKey, bytes: u64) -> Result<Arc<ObjectHead>, StoreError> {
         let found = match bytes {
             // HTTP cannot express an empty range.
-            0 => self.head(key).map(|facts| (facts, Bytes::new())),
+            0 => self.head(&key.path).map(|facts| (facts, Bytes::new())),
             _ => {
-                let start = get(self.objects(), key.clone(), 0..bytes, None);
+                let start = get(self.objects(), key.path.clone(), 0..bytes, None);
                 match self.request(bytes, start).wait() {
                     // The object is empty, so the service refuses every range of it.
                     Err(BucketFailure::Bucket(error)) if s3_answer::is_too_short(&error) => {
-                        self.head(key).map(|facts| (facts, Bytes::new()))
+                        self.head(&key.path).map(|facts| (facts, Bytes::new()))
                     }
                     other => other,
                 }
             }
         };
-        let (facts, start) = found.map_err(self.failed(key, hash))?;
+        let (facts, start) = found.map_err(self.failed(key))?;
         let stamp = stamp(&facts);
         Ok(Arc::new(ObjectHead { etag: facts.e_tag, length: facts.size, stamp, start }))
     }
 
     /// Writes an object with these bytes. Replaces an existing one.
-    pub(in crate::storage::blobs) fn write(
-        &self,
-        key: &Path,
-        hash: ContentHash,
-        bytes: &[u8],
-    ) -> Result<(), StoreError> {
-        let sent = self.send(key, hash, bytes.len() as u64, None, &mut |range| {
+    pub(crate) fn write(&self, key: &ObjectKey, bytes: &[u8]) -> Result<(), StoreError> {
+        let sent = self.send(key, bytes.len() as u64, None, &mut |range| {
             Some(Bytes::copy_from_slice(&bytes[index(range.start)..index(range.end)]))
         });
         sent.map(drop)
     }
 
     /// Reads a whole object of at most `bytes_max` bytes; `None` if it does not exist or is longer.
-    pub(in crate::storage::blobs) fn read(
+    pub(crate) fn read(
         &self,
-        key: Path,
-        hash: ContentHash,
+        key: ObjectKey,
         bytes_max: u64,
     ) -> Result<Option<Vec<u8>>, StoreError> {
         // One request for the whole of a usual object, since each request costs a round trip.
-        let head = match self.fetch_head(&key, hash, bytes_max.min(BUCKET_WHOLE_BYTES)) {
+        let head = match self.fetch_head(&key, bytes_max.min(BUCKET_WHOLE_BYTES)) {
             Ok(head) if head.length <= bytes_max => head,
             Ok(_) | Err(StoreError::Missing(_)) => return Ok(None),
             Err(other) => return Err(other),
         };
         let length = head.length;
-        let object = BucketObject { bucket: self.clone(), key, hash, head };
+        let object = BucketObject { bucket: self.clone(), key, head };
         object.read(0..length).map(Some)
     }
 }
@@ -166,25 +149,19 @@ fn index(at: u64) -> usize {
 }
 
 impl BucketObject {
-    pub(in crate::storage::blobs) fn stamp(&self) -> u64 {
+    pub(crate) fn stamp(&self) -> u64 {
         self.head.stamp
     }
 
     /// Reads the bytes `range`, which must be inside the object.
-    pub(in crate::storage::blobs) fn read(
-        &self,
-        range: Range<u64>,
-    ) -> Result<Vec<u8>, StoreError> {
+    pub(crate) fn read(&self, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
         Ok(self.read_many(&[range])?.pop().unwrap_or_default())
     }
 
     /// Reads several ranges concurrently.
     ///
     /// A long range needs several requests. Bytes from the start of the object are already in memory.
-    pub(in crate::storage::blobs) fn read_many(
-        &self,
-        ranges: &[Range<u64>],
-    ) -> Result<Vec<Vec<u8>>, StoreError> {
+    pub(crate) fn read_many(&self, ranges: &[Range<u64>]) -> Result<Vec<Vec<u8>>, StoreError> {
         let in_memory = self.head.start.len() as u64;
         let mut missing = Vec::new();
         for range in ranges {
@@ -221,7 +198,7 @@ impl BucketObject {
         let bytes = ranges.iter().map(|range| range.end - range.start).sum();
         let objects = self.bucket.objects();
         let permits = Arc::clone(&self.bucket.inner.permits);
-        let key = self.key.clone();
+        let key = self.key.path.clone();
         let etag = self.head.etag.clone();
         let fetches = ranges.into_iter().map(move |range| {
             let objects = Arc::clone(&objects);
@@ -244,6 +221,6 @@ impl BucketObject {
         let all = stream::iter(fetches).buffered(BUCKET_READS_MAX);
         // Each range acquires a permit of its own, so this is not a `request`, which holds one.
         let pending = self.bucket.begin(self.bucket.time_for(bytes), all.try_collect());
-        pending.wait().map_err(self.bucket.failed(&self.key, self.hash))
+        pending.wait().map_err(self.bucket.failed(&self.key))
     }
 }
