@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{
-    FileName, Ingest, IngestError, IngestedItem, error::refusal, files::DOCUMENT,
+    FileName, Ingest, IngestError, IngestResult, IngestedItem, error::refusal, files::DOCUMENT,
     source_rights::apply_rights,
 };
 use metadata::RightsMetadata;
@@ -44,7 +44,7 @@ impl Ingest {
         &self,
         bundle: &ItemBundle,
         now: Timestamp,
-    ) -> Result<IngestedItem, IngestError> {
+    ) -> IngestResult<IngestedItem> {
         // A document alone stores no original.
         if bundle.files.is_empty() {
             return self.store_bundle(bundle, now);
@@ -56,7 +56,7 @@ impl Ingest {
         &self,
         bundle: &ItemBundle,
         now: Timestamp,
-    ) -> Result<IngestedItem, IngestError> {
+    ) -> IngestResult<IngestedItem> {
         let key = &bundle.key;
         let mut refusals = Vec::new();
         let mut files = Vec::new();
@@ -107,7 +107,7 @@ impl Ingest {
         document: Document,
         files: &[(FileName, PathBuf)],
         now: Timestamp,
-    ) -> Result<IngestedItem, IngestError> {
+    ) -> IngestResult<IngestedItem> {
         let mut assets = Vec::new();
         let mut warnings = Vec::new();
         let mut refusals = Vec::new();

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::differences::{Difference, describe, differences};
 use super::write::{self, LocalMoment, PreparedItem};
-use super::{Ingest, IngestError, Uploads};
+use super::{Ingest, IngestResult, Uploads};
 use crate::runtime::error::{Error, Result};
 use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::database::{ItemEdit, StoredItem};
@@ -113,13 +113,13 @@ impl Ingest {
     /// gets an event for each property, with its old and its new value. A change that changes nothing writes
     /// nothing.
     ///
-    /// Fails with [`IngestError::Document`] if the document is invalid.
+    /// Fails with [`IngestError::Document`](super::IngestError::Document) if the document is invalid.
     fn edit(
         &self,
         key: &ItemKey,
         change: &ItemChange,
         now: Timestamp,
-    ) -> Result<EditOutcome, IngestError> {
+    ) -> IngestResult<EditOutcome> {
         for _ in 0..EDIT_TRIES_MAX {
             let Some(item) = self.find_item(key)?.map(EditableItem::from_stored) else {
                 return Ok(EditOutcome::Missing);
@@ -146,7 +146,7 @@ impl Ingest {
         key: &ItemKey,
         old: &Document,
         change: &ItemChange,
-    ) -> Result<Option<Document>, IngestError> {
+    ) -> IngestResult<Option<Document>> {
         check_properties(&change.patch)?;
         let mut fields = old.fields().clone();
         change.template.apply(&mut fields);
@@ -165,7 +165,7 @@ impl Ingest {
         &self,
         key: &ItemKey,
         fields: Map<String, Value>,
-    ) -> Result<Document, IngestError> {
+    ) -> IngestResult<Document> {
         let missing = missing_fields(&self.required_fields, key.media_type, &fields);
         match Document::from_fields(key, fields) {
             Ok(document) if missing.is_empty() => Ok(document),
@@ -186,7 +186,7 @@ impl Ingest {
         old: &Document,
         new: Document,
         now: Timestamp,
-    ) -> Result<Option<SavedItem>, IngestError> {
+    ) -> IngestResult<Option<SavedItem>> {
         let event = audit::event(AuditAction::ItemChanged).with_object(ObjectKind::Item, key);
         let moment = LocalMoment { now, zone: &self.zone };
         let mut changes = differences(old.fields(), new.fields());
@@ -217,7 +217,7 @@ impl Ingest {
 }
 
 /// Refuses patches of properties that the service sets, and statuses that an editor cannot set.
-fn check_properties(patch: &Map<String, Value>) -> Result<(), IngestError> {
+fn check_properties(patch: &Map<String, Value>) -> IngestResult<()> {
     let set_by_service =
         patch.keys().filter(|name| SERVICE_PROPERTIES.contains(&name.as_str())).map(|name| {
             let message = "is set by the service";
@@ -250,7 +250,7 @@ impl Uploads {
         key: ItemKey,
         change: ItemChange,
         now: Timestamp,
-    ) -> Result<Result<EditOutcome, IngestError>> {
+    ) -> Result<IngestResult<EditOutcome>> {
         self.work(move |ingest| ingest.edit(&key, &change, now)).await
     }
 

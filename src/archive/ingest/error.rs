@@ -85,11 +85,12 @@ pub enum IngestError {
     Db(#[from] DbError),
 }
 
+/// The result of a step of ingest.
+pub type IngestResult<T> = Result<T, IngestError>;
+
 /// Runs `work`, which reads untrusted input. A panic in a library becomes a refusal, because it must not end the
 /// process or the work on other files.
-pub(super) fn catch_panics<T>(
-    work: impl FnOnce() -> Result<T, IngestError>,
-) -> Result<T, IngestError> {
+pub(super) fn catch_panics<T>(work: impl FnOnce() -> IngestResult<T>) -> IngestResult<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic_message(panic.as_ref());
         tracing::error!("panic while an input file was read: {text}");

@@ -7,7 +7,9 @@ use std::{
 };
 
 use super::pinned_path::PinnedPath;
-use super::{BundleFile, FileName, IncomingPath, IngestError, IngestFailure, ItemBundle};
+use super::{
+    BundleFile, FileName, IncomingPath, IngestError, IngestFailure, IngestResult, ItemBundle,
+};
 use crate::runtime::limits::{DOCUMENT_BYTES_MAX, INGEST_DEPTH_MAX, ITEM_FILES_MAX};
 use imaging::ImageFormat;
 use metadata::RightsMetadata;
@@ -142,7 +144,7 @@ pub(super) fn extension(path: &Path) -> String {
 }
 
 /// Returns the item of a folder `<mediaType>/<id>` at `path`.
-pub(super) fn folder_key(path: &Path) -> Result<ItemKey, IngestError> {
+pub(super) fn folder_key(path: &Path) -> IngestResult<ItemKey> {
     let mut names = path.iter().rev().map(|name| name.to_string_lossy().into_owned());
     let id = names.next().unwrap_or_default();
     let media_type = names.next().unwrap_or_default();
@@ -161,7 +163,7 @@ fn no_item_folder(why: &str) -> IngestError {
 pub(super) fn read_folder(
     path: &Path,
     folder: &PinnedPath,
-) -> Result<(ItemBundle, Vec<PinnedPath>), IngestError> {
+) -> IngestResult<(ItemBundle, Vec<PinnedPath>)> {
     let full = fs::canonicalize(folder.path()).map_err(IngestError::Unreadable)?;
     // The open folder may have been renamed. Then the name under which it was found decides its item.
     let key = folder_key(&full).or_else(|_| folder_key(path))?;
@@ -203,11 +205,7 @@ fn rights_without_files(folder: &Path) -> IngestError {
 }
 
 /// Reads a file of at most `bytes_max` bytes; `setting` names the limit in the error.
-pub(super) fn read(
-    path: &Path,
-    bytes_max: u64,
-    setting: &'static str,
-) -> Result<Vec<u8>, IngestError> {
+pub(super) fn read(path: &Path, bytes_max: u64, setting: &'static str) -> IngestResult<Vec<u8>> {
     let metadata = fs::metadata(path).map_err(IngestError::Unreadable)?;
     if metadata.len() == 0 {
         return Err(IngestError::Empty);

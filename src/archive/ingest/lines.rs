@@ -22,7 +22,9 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::write::{LocalMoment, PreparedItem};
-use super::{Ingest, IngestError, IngestFailure, IngestedItem, bundle, catch_panics};
+use super::{
+    Ingest, IngestError, IngestFailure, IngestResult, IngestedItem, bundle, catch_panics,
+};
 use crate::runtime::limits::{
     DOCUMENT_BYTES_MAX, INGEST_BATCH_CHUNKS, INGEST_BATCH_ITEMS, INGEST_CHUNK_LINES,
 };
@@ -121,7 +123,7 @@ struct NumberedLine {
 }
 
 /// The number of a line, and the item that it became.
-type CheckedLine = (u64, Result<PreparedItem, IngestError>);
+type CheckedLine = (u64, IngestResult<PreparedItem>);
 
 struct LineReader {
     input: BufReader<File>,
@@ -240,7 +242,7 @@ fn check(
     ingest: &Ingest,
     line: &NumberedLine,
     now: Timestamp,
-) -> Option<Result<PreparedItem, IngestError>> {
+) -> Option<IngestResult<PreparedItem>> {
     let text = match &line.text {
         Ok(text) => text,
         Err(found) => {
@@ -258,7 +260,7 @@ fn check(
     Some(catch_panics(|| prepare(ingest, text, now)))
 }
 
-fn prepare(ingest: &Ingest, text: &[u8], now: Timestamp) -> Result<PreparedItem, IngestError> {
+fn prepare(ingest: &Ingest, text: &[u8], now: Timestamp) -> IngestResult<PreparedItem> {
     let fields = bundle::read_fields(text)?;
     let uri = fields.get("uri").and_then(Value::as_str);
     let uri = uri.ok_or_else(|| IngestError::Uri("there is none".to_owned()))?;
@@ -325,7 +327,7 @@ impl BatchWriter<'_> {
         self.flush(end);
     }
 
-    fn add(&mut self, line: u64, outcome: Result<PreparedItem, IngestError>) {
+    fn add(&mut self, line: u64, outcome: IngestResult<PreparedItem>) {
         match outcome {
             Ok(prepared) => {
                 self.batch.bytes += prepared.bytes();

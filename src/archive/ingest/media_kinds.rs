@@ -6,7 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{FileName, Ingest, IngestError, LoadedPhotograph, catch_panics, photograph};
+use super::{
+    FileName, Ingest, IngestError, IngestResult, LoadedPhotograph, catch_panics, photograph,
+};
 use crate::runtime::limits::PROGRAM_OUTPUT_BYTES_MAX;
 use crate::runtime::programs::{PdfSummary, PdfTask, ProgramError};
 use formats::mp4::{VideoError, VideoLimits, facts};
@@ -34,11 +36,7 @@ pub(super) type IngestedFile = (Asset, Vec<String>);
 
 impl Ingest {
     /// Ingests one file of an item: checks, measures and stores it.
-    pub(super) fn ingest_file(
-        &self,
-        name: &FileName,
-        path: &Path,
-    ) -> Result<IngestedFile, IngestError> {
+    pub(super) fn ingest_file(&self, name: &FileName, path: &Path) -> IngestResult<IngestedFile> {
         let (file, warnings) = catch_panics(|| match name.extension {
             RenditionExtension::Image(_) | RenditionExtension::Auto => {
                 let loaded = self.read_photograph(path)?;
@@ -58,7 +56,7 @@ impl Ingest {
         &self,
         name: RenditionName,
         path: &Path,
-    ) -> Result<(AssetFile, Vec<String>), IngestError> {
+    ) -> IngestResult<(AssetFile, Vec<String>)> {
         // Readers accept the signature anywhere in the first 1024 bytes (PDF Reference 1.7,
         // appendix H, note 13).
         let head = self.head(path, 1024)?;
@@ -90,7 +88,7 @@ impl Ingest {
         &self,
         name: RenditionName,
         path: &Path,
-    ) -> Result<(AssetFile, Vec<String>), IngestError> {
+    ) -> IngestResult<(AssetFile, Vec<String>)> {
         let head = self.head(path, EPS_HEAD_BYTES)?;
         if !head.starts_with(EPS_MAGIC) && !head.starts_with(DOS_EPS_MAGIC) {
             return Err(IngestError::Picture(
@@ -112,7 +110,7 @@ impl Ingest {
         &self,
         name: RenditionName,
         path: &Path,
-    ) -> Result<(AssetFile, Vec<String>), IngestError> {
+    ) -> IngestResult<(AssetFile, Vec<String>)> {
         let length = self.length(path)?;
         let file = File::open(path).map_err(IngestError::Unreadable)?;
         let facts = facts(&mut BufReader::new(file), length, &VideoLimits::default())
@@ -145,7 +143,7 @@ impl Ingest {
         media_type: MediaType,
         assets: &mut Vec<Asset>,
         files: &[(FileName, PathBuf)],
-    ) -> Result<Vec<String>, IngestError> {
+    ) -> IngestResult<Vec<String>> {
         if media_type == MediaType::Graphic {
             let pdf = incoming_path(files, HIRES, RenditionExtension::Pdf);
             self.create_from_graphic(assets, pdf)
@@ -162,7 +160,7 @@ impl Ingest {
         &self,
         assets: &mut Vec<Asset>,
         pdf: Option<&Path>,
-    ) -> Result<Vec<String>, IngestError> {
+    ) -> IngestResult<Vec<String>> {
         let mut warnings = Vec::new();
         let own = AssetGroup::of_item(assets);
         let points = own.find(HIRES, RenditionExtension::Pdf).and_then(points_of);
@@ -206,7 +204,7 @@ impl Ingest {
         assets: &mut Vec<Asset>,
         hires: Option<&Path>,
         preview: Option<&Path>,
-    ) -> Result<Vec<String>, IngestError> {
+    ) -> IngestResult<Vec<String>> {
         let mut warnings = Vec::new();
         let lacks_still = AssetGroup::of_item(assets).whole_picture().is_none();
         let source = preview.or(hires);
@@ -229,10 +227,7 @@ impl Ingest {
         Ok(warnings)
     }
 
-    fn create_video_preview(
-        &self,
-        hires: &Path,
-    ) -> Result<Result<AssetFile, ProgramError>, IngestError> {
+    fn create_video_preview(&self, hires: &Path) -> IngestResult<Result<AssetFile, ProgramError>> {
         let target = self.originals.store().temporary("mp4");
         let outcome = self.programs.video_preview(hires, &target, self.limits.video_px);
         let ingested = match outcome {
@@ -251,7 +246,7 @@ impl Ingest {
         assets: &mut Vec<Asset>,
         name: RenditionName,
         jpeg: Vec<u8>,
-    ) -> Result<Vec<String>, IngestError> {
+    ) -> IngestResult<Vec<String>> {
         let length = jpeg.len() as u64;
         let share = self.memory.acquire(length);
         let picture = photograph::parse(jpeg, &self.limits)?;
@@ -262,7 +257,7 @@ impl Ingest {
     }
 
     /// Reads the first bytes of a file, which must be neither empty nor too large.
-    fn head(&self, path: &Path, bytes: u64) -> Result<Vec<u8>, IngestError> {
+    fn head(&self, path: &Path, bytes: u64) -> IngestResult<Vec<u8>> {
         self.length(path)?;
         let mut head = Vec::new();
         File::open(path)
@@ -271,7 +266,7 @@ impl Ingest {
         Ok(head)
     }
 
-    fn length(&self, path: &Path) -> Result<u64, IngestError> {
+    fn length(&self, path: &Path) -> IngestResult<u64> {
         let found = std::fs::metadata(path).map_err(IngestError::Unreadable)?.len();
         if found == 0 {
             return Err(IngestError::Empty);
@@ -306,13 +301,13 @@ fn generated(file: AssetFile) -> Asset {
 }
 
 /// Returns the warning that a file cannot be created.
-fn missing(what: &str, cause: ProgramError) -> Result<String, IngestError> {
+fn missing(what: &str, cause: ProgramError) -> IngestResult<String> {
     Ok(format!("{what} cannot be created: {}", program_message(cause)?))
 }
 
 /// Returns the message of a program about the file. A failure to run the program is an internal error instead,
 /// because a retry may succeed.
-fn program_message(cause: ProgramError) -> Result<String, IngestError> {
+fn program_message(cause: ProgramError) -> IngestResult<String> {
     if cause.is_ours() { Err(IngestError::Program(cause)) } else { Ok(cause.to_string()) }
 }
 

@@ -44,7 +44,7 @@ use serde_json::{Map, Value};
 pub use bundle::{BundleFile, ItemBundle};
 pub use edit::{EditOutcome, EditableItem, ExpectedVersion, ItemChange, SavedItem};
 use error::catch_panics;
-pub use error::{FileRefusal, IngestError, IngestFailure};
+pub use error::{FileRefusal, IngestError, IngestFailure, IngestResult};
 pub use files::{FoundFiles, find};
 pub use lines::{LinesEvent, LinesTally, ingest_lines};
 pub use names::FileName;
@@ -258,13 +258,13 @@ impl Ingest {
     }
 
     /// Opens a file to ingest, so that all reads see the same file even if it is replaced in the meantime.
-    fn pin(&self, path: &Path) -> Result<PinnedPath, IngestError> {
+    fn pin(&self, path: &Path) -> IngestResult<PinnedPath> {
         let Some(root) = &self.confined_root else { return Ok(PinnedPath::unpinned(path)) };
         pinned_path::file(root, path).map_err(refused_link)
     }
 
     /// Opens an item folder in the same way.
-    fn pin_folder(&self, path: &Path) -> Result<PinnedPath, IngestError> {
+    fn pin_folder(&self, path: &Path) -> IngestResult<PinnedPath> {
         let Some(root) = &self.confined_root else { return Ok(PinnedPath::unpinned(path)) };
         pinned_path::folder(root, path).map_err(refused_link)
     }
@@ -286,7 +286,7 @@ impl Ingest {
     }
 
     /// Ingests a single file. A `.jpg` is the Hires of an image.
-    fn ingest_single(&self, path: &Path, now: Timestamp) -> Result<IngestedItem, IngestError> {
+    fn ingest_single(&self, path: &Path, now: Timestamp) -> IngestResult<IngestedItem> {
         let Some(name) = files::single_name(path) else {
             return self.ingest_photograph(path, now);
         };
@@ -309,7 +309,7 @@ impl Ingest {
         self.write_prepared(&key, prepared).map(|item| IngestedItem { warnings, ..item })
     }
 
-    fn ingest_photograph(&self, path: &Path, now: Timestamp) -> Result<IngestedItem, IngestError> {
+    fn ingest_photograph(&self, path: &Path, now: Timestamp) -> IngestResult<IngestedItem> {
         let rights = self.rights_around(path)?;
         let loaded = self.read_photograph(self.pin(path)?.path())?;
         let picture = &loaded.picture;
@@ -326,12 +326,12 @@ impl Ingest {
     }
 
     /// Reads the rights statement of the source of the single file at `path`.
-    fn rights_around(&self, path: &Path) -> Result<RightsMetadata, IngestError> {
+    fn rights_around(&self, path: &Path) -> IngestResult<RightsMetadata> {
         self.source_rights(path.parent().unwrap_or(Path::new("")))
     }
 
     /// Reads a photograph, once the memory budget allows it.
-    fn read_photograph(&self, path: &Path) -> Result<LoadedPhotograph<'_>, IngestError> {
+    fn read_photograph(&self, path: &Path) -> IngestResult<LoadedPhotograph<'_>> {
         let length = std::fs::metadata(path).map_err(IngestError::Unreadable)?.len();
         // A larger file is refused when it is read, and must not wait for memory before that.
         let share = self.memory.acquire(length.min(self.limits.file_bytes_max));
@@ -341,7 +341,7 @@ impl Ingest {
     }
 
     /// Checks that a photograph of `length` bytes fits into the whole memory budget.
-    fn fits(&self, picture: &CheckedPhotograph, length: u64) -> Result<(), IngestError> {
+    fn fits(&self, picture: &CheckedPhotograph, length: u64) -> IngestResult<()> {
         let found = picture.memory_bytes(&self.originals).saturating_add(length);
         let unit = "bytes to hold while it is read";
         // The wait for a share beyond the whole budget would never end.
@@ -355,7 +355,7 @@ impl Ingest {
         &self,
         loaded: LoadedPhotograph<'_>,
         name: RenditionName,
-    ) -> Result<(PictureFile, Vec<String>), IngestError> {
+    ) -> IngestResult<(PictureFile, Vec<String>)> {
         let LoadedPhotograph { picture, mut share } = loaded;
         // The derived files need memory in addition to the bytes that were read.
         share.grow(picture.memory_bytes(&self.originals));
@@ -367,7 +367,7 @@ impl Ingest {
         key: &ItemKey,
         extension: RenditionExtension,
         path: &Path,
-    ) -> Result<(), IngestError> {
+    ) -> IngestResult<()> {
         // A server has no runs. It treats a file with the same name as a later version.
         let Some(names) = &self.names else { return Ok(()) };
         let mut names = names.lock();
@@ -379,7 +379,7 @@ impl Ingest {
         }
     }
 
-    fn ingest_folder(&self, path: &Path, now: Timestamp) -> Result<IngestedItem, IngestError> {
+    fn ingest_folder(&self, path: &Path, now: Timestamp) -> IngestResult<IngestedItem> {
         let folder = self.pin_folder(path)?;
         // Kept open until the item is written.
         let (mut bundle, _files) = files::read_folder(path, &folder)?;
@@ -392,12 +392,12 @@ impl Ingest {
         self.store_bundle(&bundle, now)
     }
 
-    fn has_original(&self, key: &ItemKey) -> Result<bool, IngestError> {
+    fn has_original(&self, key: &ItemKey) -> IngestResult<bool> {
         let item = self.find_item(key)?;
         Ok(item.is_some_and(|item| item.assets.iter().any(|asset| asset.association.is_none())))
     }
 
-    fn find_item(&self, key: &ItemKey) -> Result<Option<StoredItem>, IngestError> {
+    fn find_item(&self, key: &ItemKey) -> IngestResult<Option<StoredItem>> {
         let key = key.clone();
         Ok(self.db.read_blocking(move |tx| tx.find_item(&key))?)
     }
@@ -408,16 +408,12 @@ impl Ingest {
         document: Document,
         assets: Option<Vec<Asset>>,
         now: Timestamp,
-    ) -> Result<IngestedItem, IngestError> {
+    ) -> IngestResult<IngestedItem> {
         let moment = LocalMoment { now, zone: &self.zone };
         self.write_prepared(key, PreparedItem::new(key, document, assets, moment))
     }
 
-    fn write_prepared(
-        &self,
-        key: &ItemKey,
-        prepared: PreparedItem,
-    ) -> Result<IngestedItem, IngestError> {
+    fn write_prepared(&self, key: &ItemKey, prepared: PreparedItem) -> IngestResult<IngestedItem> {
         let zone = self.zone.clone();
         let event = self.is_audited.then(|| audit::event(AuditAction::ItemStored));
         let event = event.map(|event| event.with_object(ObjectKind::Item, key));
@@ -436,7 +432,7 @@ impl Ingest {
     /// Withdraws the item `key`: its status becomes `canceled`. Returns whether the item exists.
     ///
     /// Sending the item again restores it.
-    pub fn withdraw(&self, key: &ItemKey, now: Timestamp) -> Result<bool, IngestError> {
+    pub fn withdraw(&self, key: &ItemKey, now: Timestamp) -> IngestResult<bool> {
         let event = audit::event(AuditAction::ItemWithdrawn).with_object(ObjectKind::Item, key);
         let key = key.clone();
         let zone = self.zone.clone();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::IngestError;
+use super::{IngestError, IngestResult};
 use model::item::has_picture;
 use model::{
     AssociationKey, MediaType, RenditionExtension, RenditionName, RenditionUsage, RenditionVariant,
@@ -22,7 +22,7 @@ impl FileName {
     /// Parses the name of a file of an item of `media_type` (contract ingest-5, ingest-6).
     ///
     /// Fails with a list of the accepted names.
-    pub fn parse(media_type: MediaType, text: &str) -> Result<Self, IngestError> {
+    pub fn parse(media_type: MediaType, text: &str) -> IngestResult<Self> {
         // Only the canonical spelling is accepted, so that two names never denote the same file.
         let parsed = split(text)
             .filter(|parsed| parsed.to_string() == text && parsed.is_accepted(media_type));

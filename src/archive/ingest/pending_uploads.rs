@@ -11,7 +11,7 @@ use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-use super::{IngestError, UploadSpool, files};
+use super::{IngestError, IngestResult, UploadSpool, files};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::fair_queue::RequestClient;
 use crate::runtime::limits::{
@@ -200,7 +200,7 @@ impl PendingUploads {
         &self,
         upload: &PendingUpload,
         take: &mut dyn FnMut(&[u8]) -> std::io::Result<()>,
-    ) -> Result<(), IngestError> {
+    ) -> IngestResult<()> {
         let id = upload.id;
         let parts = self.inner.db.read_blocking(move |tx| tx.list_upload_parts(id))?;
         let mut end = 0;
@@ -454,7 +454,7 @@ mod tests {
         NewUpload { file_name: "a.jpg".to_owned(), fingerprint: None, length }
     }
 
-    fn read(uploads: &PendingUploads, upload: &PendingUpload) -> Result<Vec<u8>, IngestError> {
+    fn read(uploads: &PendingUploads, upload: &PendingUpload) -> IngestResult<Vec<u8>> {
         let mut bytes = Vec::new();
         uploads.read(upload, &mut |part| {
             bytes.extend_from_slice(part);

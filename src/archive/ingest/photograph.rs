@@ -4,7 +4,7 @@ use std::path::Path;
 
 use jiff::tz::TimeZone;
 
-use super::{IngestError, IngestLimits, files};
+use super::{IngestError, IngestLimits, IngestResult, files};
 use crate::media::original::{NewOriginal, OriginalStore};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::compute;
@@ -43,15 +43,12 @@ pub(super) struct CheckedPhotograph {
 }
 
 /// Reads the photograph at `path` and checks its headers.
-pub(super) fn read(path: &Path, limits: &IngestLimits) -> Result<CheckedPhotograph, IngestError> {
+pub(super) fn read(path: &Path, limits: &IngestLimits) -> IngestResult<CheckedPhotograph> {
     parse(files::read(path, limits.file_bytes_max, "media.file_bytes_max")?, limits)
 }
 
 /// Checks the headers of a photograph in memory.
-pub(super) fn parse(
-    bytes: Vec<u8>,
-    limits: &IngestLimits,
-) -> Result<CheckedPhotograph, IngestError> {
+pub(super) fn parse(bytes: Vec<u8>, limits: &IngestLimits) -> IngestResult<CheckedPhotograph> {
     let header = JpegHeader::parse(&bytes, &limits.header)
         .map_err(|cause| IngestError::Picture(cause.to_string()))?;
     let size = header.size;
@@ -79,7 +76,7 @@ impl CheckedPhotograph {
         limits: &IngestLimits,
         marker: &Watermark,
         should_continue: ShouldContinue<'_>,
-    ) -> Result<Option<String>, IngestError> {
+    ) -> IngestResult<Option<String>> {
         let output = OutputOptions {
             format: ImageFormat::JPEG,
             quality: 50,
@@ -99,7 +96,7 @@ impl CheckedPhotograph {
         long_px: u32,
         limits: &IngestLimits,
         marker: &Watermark,
-    ) -> Result<Vec<u8>, IngestError> {
+    ) -> IngestResult<Vec<u8>> {
         let output = OutputOptions {
             format: ImageFormat::JPEG,
             quality: PREVIEW_QUALITY,
@@ -130,7 +127,7 @@ impl CheckedPhotograph {
         limits: &IngestLimits,
         marker: &Watermark,
         should_continue: ShouldContinue<'_>,
-    ) -> Result<RenderOutput, IngestError> {
+    ) -> IngestResult<RenderOutput> {
         let source = imaging::RenderSource {
             format: ImageFormat::JPEG,
             file: &self.bytes,
@@ -154,7 +151,7 @@ impl CheckedPhotograph {
 
     /// Checks that the picture, which can only be decoded as a whole because of `reason`, fits into the memory
     /// limit for one photograph. Even a crop of it needs all of its pixels.
-    fn fits_as_a_whole(&self, limits: &IngestLimits, reason: &str) -> Result<(), IngestError> {
+    fn fits_as_a_whole(&self, limits: &IngestLimits, reason: &str) -> IngestResult<()> {
         let components = u64::try_from(self.header.components.len()).unwrap_or(u64::MAX);
         let samples = self.header.size.pixels().saturating_mul(components);
         // The pixels, the pixels rotated, and the output; and coefficients of two bytes each.
@@ -214,7 +211,7 @@ impl CheckedPhotograph {
         name: RenditionName,
         limits: &IngestLimits,
         marker: &Watermark,
-    ) -> Result<(PictureFile, Vec<String>), IngestError> {
+    ) -> IngestResult<(PictureFile, Vec<String>)> {
         let new = NewOriginal {
             bytes: &self.bytes,
             header: &self.header,

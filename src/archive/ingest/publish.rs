@@ -11,8 +11,8 @@ use super::edit::version_tag;
 use super::error::refused;
 use super::write::{self, LocalMoment, PreparedItem};
 use super::{
-    Ingest, IngestError, IngestedItem, LoadedPhotograph, PendingUploads, SpooledFile, Uploads,
-    files, key_of_stem, photograph,
+    Ingest, IngestError, IngestResult, IngestedItem, LoadedPhotograph, PendingUploads,
+    SpooledFile, Uploads, files, key_of_stem, photograph,
 };
 use crate::runtime::error::Result;
 use crate::runtime::limits::UPLOAD_PREVIEW_PX;
@@ -69,7 +69,7 @@ struct Publication<'a> {
 
 impl Ingest {
     /// Returns the media type of an upload, by the name of its file.
-    fn upload_type(upload: &PendingUpload) -> Result<MediaType, IngestError> {
+    fn upload_type(upload: &PendingUpload) -> IngestResult<MediaType> {
         let extension = files::extension(Path::new(&upload.file_name));
         files::media_type(&extension).ok_or(IngestError::Kind)
     }
@@ -79,7 +79,7 @@ impl Ingest {
         &self,
         pending: &PendingUploads,
         upload: &PendingUpload,
-    ) -> Result<LoadedPhotograph<'_>, IngestError> {
+    ) -> IngestResult<LoadedPhotograph<'_>> {
         let share = self.memory.acquire(upload.length);
         let mut bytes = Vec::with_capacity(usize::try_from(upload.length).unwrap_or_default());
         pending.read(upload, &mut |part| {
@@ -96,7 +96,7 @@ impl Ingest {
         &self,
         pending: &PendingUploads,
         upload: &PendingUpload,
-    ) -> Result<UploadDescription, IngestError> {
+    ) -> IngestResult<UploadDescription> {
         let media_type = Self::upload_type(upload)?;
         if media_type != MediaType::Image {
             return self.describe_file(media_type, stem(upload));
@@ -119,11 +119,7 @@ impl Ingest {
     }
 
     /// Describes the item that a graphic or a video would become. Its file has no caption.
-    fn describe_file(
-        &self,
-        media_type: MediaType,
-        stem: &str,
-    ) -> Result<UploadDescription, IngestError> {
+    fn describe_file(&self, media_type: MediaType, stem: &str) -> IngestResult<UploadDescription> {
         let mut is_derived = false;
         let key = key_of_stem(media_type, stem, || {
             is_derived = true;
@@ -145,7 +141,7 @@ impl Ingest {
         &self,
         pending: &PendingUploads,
         upload: &PendingUpload,
-    ) -> Result<Option<Vec<u8>>, IngestError> {
+    ) -> IngestResult<Option<Vec<u8>>> {
         if Self::upload_type(upload)? != MediaType::Image {
             return Ok(None);
         }
@@ -164,7 +160,7 @@ impl Ingest {
         upload: &PendingUpload,
         request: &PublishRequest,
         now: Timestamp,
-    ) -> Result<PublishOutcome, IngestError> {
+    ) -> IngestResult<PublishOutcome> {
         let media_type = Self::upload_type(upload)?;
         self.storing(
             |outcome: &PublishOutcome| matches!(outcome, PublishOutcome::Published(_)),
@@ -179,13 +175,13 @@ impl Ingest {
         )
     }
 
-    fn exists(&self, key: &ItemKey) -> Result<bool, IngestError> {
+    fn exists(&self, key: &ItemKey) -> IngestResult<bool> {
         Ok(self.find_item(key)?.is_some())
     }
 }
 
 impl Publication<'_> {
-    fn photograph(&self) -> Result<PublishOutcome, IngestError> {
+    fn photograph(&self) -> IngestResult<PublishOutcome> {
         let loaded = self.ingest.load_upload(self.pending, self.upload)?;
         let picture = &loaded.picture;
         let key = self.key(MediaType::Image, || picture.derived_id());
@@ -203,7 +199,7 @@ impl Publication<'_> {
     }
 
     /// Publishes a graphic or a video.
-    fn file(&self, media_type: MediaType) -> Result<PublishOutcome, IngestError> {
+    fn file(&self, media_type: MediaType) -> IngestResult<PublishOutcome> {
         let name = files::single_name(Path::new(&self.upload.file_name));
         let name = name.ok_or(IngestError::Kind)?;
         let (file, content) = self.assemble()?;
@@ -221,7 +217,7 @@ impl Publication<'_> {
     }
 
     /// Writes the parts of the upload to one file, and returns it with the hash of its content.
-    fn assemble(&self) -> Result<(SpooledFile, ContentHash), IngestError> {
+    fn assemble(&self) -> IngestResult<(SpooledFile, ContentHash)> {
         let mut file = self.pending.spool().create_blocking().map_err(IngestError::Unreadable)?;
         let mut content = ContentHash::hasher();
         self.pending.read(self.upload, &mut |part| {
@@ -243,7 +239,7 @@ impl Publication<'_> {
     }
 
     /// Returns whether the item exists and the request does not replace it.
-    fn is_refused(&self, key: &ItemKey) -> Result<bool, IngestError> {
+    fn is_refused(&self, key: &ItemKey) -> IngestResult<bool> {
         Ok(self.request.existing != ExistingPolicy::Replace && self.ingest.exists(key)?)
     }
 
@@ -254,7 +250,7 @@ impl Publication<'_> {
         &self,
         key: &ItemKey,
         mut fields: Map<String, Value>,
-    ) -> Result<PublishedDocument, IngestError> {
+    ) -> IngestResult<PublishedDocument> {
         let found = self.ingest.find_item(key)?;
         let old = found.as_ref().map(|item| Document::from_stored(&item.document)).transpose()?;
         if let Some(old) = &old {
@@ -278,7 +274,7 @@ impl Publication<'_> {
         key: ItemKey,
         published: PublishedDocument,
         files: PublishedFiles,
-    ) -> Result<PublishOutcome, IngestError> {
+    ) -> IngestResult<PublishOutcome> {
         let PublishedDocument { document, previous } = published;
         let PublishedFiles { assets, warnings } = files;
         let event = audit::event(AuditAction::ItemStored).with_object(ObjectKind::Item, &key);
@@ -353,15 +349,12 @@ impl Uploads {
     pub async fn describe(
         &self,
         upload: PendingUpload,
-    ) -> Result<Result<UploadDescription, IngestError>> {
+    ) -> Result<IngestResult<UploadDescription>> {
         self.work_on(upload, Ingest::describe_upload).await
     }
 
     /// Renders a small JPEG of an uploaded photograph; `None` for other files.
-    pub async fn preview(
-        &self,
-        upload: PendingUpload,
-    ) -> Result<Result<Option<Vec<u8>>, IngestError>> {
+    pub async fn preview(&self, upload: PendingUpload) -> Result<IngestResult<Option<Vec<u8>>>> {
         self.work_on(upload, Ingest::preview_upload).await
     }
 
@@ -371,7 +364,7 @@ impl Uploads {
         upload: PendingUpload,
         request: PublishRequest,
         now: Timestamp,
-    ) -> Result<Result<PublishOutcome, IngestError>> {
+    ) -> Result<IngestResult<PublishOutcome>> {
         let id = upload.id;
         let name = upload.file_name.clone();
         let outcome = self.work_on(upload, move |ingest, pending, upload| {
@@ -393,10 +386,8 @@ impl Uploads {
     async fn work_on<T: Send + 'static>(
         &self,
         upload: PendingUpload,
-        work: impl FnOnce(&Ingest, &PendingUploads, &PendingUpload) -> Result<T, IngestError>
-        + Send
-        + 'static,
-    ) -> Result<Result<T, IngestError>> {
+        work: impl FnOnce(&Ingest, &PendingUploads, &PendingUpload) -> IngestResult<T> + Send + 'static,
+    ) -> Result<IngestResult<T>> {
         let pending = self.pending().clone();
         let outcome = self.work(move |ingest| {
             work(ingest, &pending, &upload).map_err(|error| name_file(error, &upload))

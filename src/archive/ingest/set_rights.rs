@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::differences::differences;
 use super::write::{self, LocalMoment};
-use super::{Ingest, IngestError, Uploads};
+use super::{Ingest, IngestResult, Uploads};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::RIGHTS_CHANGES_MAX;
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
@@ -37,7 +37,7 @@ impl Ingest {
         key: &ItemKey,
         update: RightsUpdate,
         now: Timestamp,
-    ) -> std::result::Result<RightsOutcome, IngestError> {
+    ) -> IngestResult<RightsOutcome> {
         let event = audit::event(AuditAction::ItemRightsChanged);
         let event = event.with_object(ObjectKind::Item, key);
         let key = key.clone();

@@ -12,7 +12,7 @@ use std::{
 use api::ingest::RIGHTS_STATEMENT_BYTES_MAX;
 
 use super::files::{self, RIGHTS_FILE};
-use super::{Ingest, IngestError};
+use super::{Ingest, IngestError, IngestResult};
 use metadata::RightsMetadata;
 use model::item::{Asset, AssetFile, parse_rights_statement};
 
@@ -26,7 +26,7 @@ impl Ingest {
     /// Reads the rights statements in the folder of a file, and in the folders of the source around it.
     ///
     /// Fails if a statement cannot be parsed: a picture must not be published without the statement of its source.
-    pub(super) fn source_rights(&self, folder: &Path) -> Result<RightsMetadata, IngestError> {
+    pub(super) fn source_rights(&self, folder: &Path) -> IngestResult<RightsMetadata> {
         let roots = self.confined_root.iter().chain(&self.sources);
         let Some(root) = find_root(folder, roots.map(PathBuf::as_path)) else {
             return Ok(RightsMetadata::default());
@@ -44,7 +44,7 @@ impl Ingest {
         Ok(rights)
     }
 
-    fn read_rights(&self, path: &Path) -> Result<Option<RightsMetadata>, IngestError> {
+    fn read_rights(&self, path: &Path) -> IngestResult<Option<RightsMetadata>> {
         // The file stays open until it is read.
         let read = self.pin(path).and_then(|opened| {
             files::read(opened.path(), RIGHTS_STATEMENT_BYTES_MAX as u64, "64 KiB")

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use uuid::Uuid;
 
 use super::error::catch_panics;
-use super::{Ingest, IngestError};
+use super::{Ingest, IngestError, IngestResult};
 use crate::media::original::OriginalStore;
 use crate::storage::blobs::{BlobStore, StoreError};
 use crate::storage::database::{Db, DbError, OriginalRemovals, ReadTx, WriteTx};
@@ -248,8 +248,8 @@ impl Ingest {
     pub(super) fn storing<T>(
         &self,
         is_written: impl Fn(&T) -> bool,
-        work: impl FnOnce(&Self) -> Result<T, IngestError>,
-    ) -> Result<T, IngestError> {
+        work: impl FnOnce(&Self) -> IngestResult<T>,
+    ) -> IngestResult<T> {
         let before = self.db.read_blocking(OriginalsState::load)?;
         let (originals, new_originals) = self.originals.listing_new();
         let ingest = Self { originals, before: Some(before.clone()), ..self.clone() };

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{
-    Ingest, IngestError, IngestedItem, ItemBundle, PendingUploads, UploadSpool, catch_panics,
+    Ingest, IngestError, IngestResult, IngestedItem, ItemBundle, PendingUploads, UploadSpool,
+    catch_panics,
 };
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit;
@@ -104,7 +105,7 @@ impl Uploads {
         &self,
         bundle: ItemBundle,
         now: Timestamp,
-    ) -> Result<Result<IngestedItem, IngestError>> {
+    ) -> Result<IngestResult<IngestedItem>> {
         let key = bundle.key.clone();
         let outcome = self.work(move |ingest| ingest.ingest_bundle(&bundle, now)).await;
         self.record_failure(&key, &outcome, now);
@@ -115,7 +116,7 @@ impl Uploads {
     pub(super) fn record_failure<T>(
         &self,
         subject: impl Display,
-        outcome: &Result<Result<T, IngestError>>,
+        outcome: &Result<IngestResult<T>>,
         now: Timestamp,
     ) {
         match outcome {
@@ -137,8 +138,8 @@ impl Uploads {
 
     pub(super) async fn work<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Ingest) -> Result<T, IngestError> + Send + 'static,
-    ) -> Result<Result<T, IngestError>> {
+        work: impl FnOnce(&Ingest) -> IngestResult<T> + Send + 'static,
+    ) -> Result<IngestResult<T>> {
         let worker_permit = Arc::clone(&self.inner.workers).acquire_owned().await;
         let worker_permit = worker_permit.map_err(Error::internal)?;
         let inner = Arc::clone(&self.inner);

@@ -9,7 +9,7 @@ use std::{
 use uuid::Uuid;
 
 use super::folder::{BlobFolder, failed, move_in_place, path_in};
-use super::{BlobReader, StoreError};
+use super::{BlobReader, StoreError, StoreResult};
 use model::ContentHash;
 
 /// The outcome of copying a blob from a different store.
@@ -27,7 +27,7 @@ impl BlobFolder {
         &self,
         reader: &BlobReader,
         hash: ContentHash,
-    ) -> Result<CopyOutcome, StoreError> {
+    ) -> StoreResult<CopyOutcome> {
         let path = path_in(&self.dir, hash);
         let tmp = self.dir.join("tmp").join(Uuid::now_v7().to_string());
         let copied = File::create_new(&tmp)
@@ -47,7 +47,7 @@ impl BlobFolder {
         outcome
     }
 
-    pub(super) fn flush(&self) -> Result<(), StoreError> {
+    pub(super) fn flush(&self) -> StoreResult<()> {
         // A new name is durable once its folder is flushed. Blobs are in subfolders of this folder.
         for entry in fs::read_dir(&self.dir).map_err(failed(&self.dir))? {
             let path = entry.map_err(failed(&self.dir))?.path();
@@ -65,7 +65,7 @@ fn copy_checked(
     hash: ContentHash,
     mut file: &File,
     path: &Path,
-) -> Result<Option<StoreError>, StoreError> {
+) -> StoreResult<Option<StoreError>> {
     let mut found = ContentHash::hasher();
     for range in reader.pieces() {
         let chunk = match reader.read(range) {

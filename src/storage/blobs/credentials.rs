@@ -9,7 +9,7 @@ use object_store::{
 };
 use parking_lot::Mutex;
 
-use super::{StoreError, bad};
+use super::{StoreResult, bad};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::config::SecretSource;
 
@@ -53,7 +53,7 @@ impl CredentialSource {
     /// Applies the credentials to the builder of a bucket's client.
     ///
     /// Fails with the name of the missing setting.
-    pub(super) fn apply(&self, builder: AmazonS3Builder) -> Result<AmazonS3Builder, StoreError> {
+    pub(super) fn apply(&self, builder: AmazonS3Builder) -> StoreResult<AmazonS3Builder> {
         match self {
             Self::Key { id, secret, token } => {
                 for (secret, setting) in

@@ -14,7 +14,7 @@ use super::bucket::Bucket;
 use super::derived_folder::{DerivedFolder, DerivedKind};
 use super::hashed_files::HashedFiles;
 use super::side_file_cache::SideFileCache;
-use super::{BlobReader, StoreError};
+use super::{BlobReader, StoreResult};
 use model::ContentHash;
 
 /// The derived files of a store's blobs.
@@ -31,16 +31,12 @@ enum DerivedLocation {
 
 impl DerivedStore {
     /// Opens the folder `dir`, and creates it if it is missing.
-    pub fn open(dir: &Path) -> Result<Self, StoreError> {
+    pub fn open(dir: &Path) -> StoreResult<Self> {
         Ok(Self { location: DerivedLocation::Folder(DerivedFolder::open(dir)?) })
     }
 
     /// Opens the derived files of a bucket. `dir` caches at most `copies_bytes` bytes of side files.
-    pub(super) fn in_bucket(
-        bucket: Bucket,
-        dir: &Path,
-        copies_bytes: u64,
-    ) -> Result<Self, StoreError> {
+    pub(super) fn in_bucket(bucket: Bucket, dir: &Path, copies_bytes: u64) -> StoreResult<Self> {
         let cache = SideFileCache::open(dir, copies_bytes)?;
         Ok(Self { location: DerivedLocation::Bucket(bucket, Arc::new(cache)) })
     }
@@ -51,12 +47,7 @@ impl DerivedStore {
     }
 
     /// Writes a file, replacing an existing one.
-    pub fn write(
-        &self,
-        kind: DerivedKind,
-        hash: ContentHash,
-        bytes: &[u8],
-    ) -> Result<(), StoreError> {
+    pub fn write(&self, kind: DerivedKind, hash: ContentHash, bytes: &[u8]) -> StoreResult<()> {
         let (bucket, cache) = match &self.location {
             DerivedLocation::Folder(files) => return files.write(kind, hash, bytes),
             DerivedLocation::Bucket(bucket, cache) => (bucket, cache),
@@ -75,7 +66,7 @@ impl DerivedStore {
         kind: DerivedKind,
         hash: ContentHash,
         bytes_max: u64,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
+    ) -> StoreResult<Option<Vec<u8>>> {
         let (bucket, cache) = match &self.location {
             DerivedLocation::Folder(files) => return files.read(kind, hash, bytes_max),
             DerivedLocation::Bucket(bucket, cache) => (bucket, cache),
@@ -107,7 +98,7 @@ impl DerivedStore {
     }
 
     /// Returns the length of a file in bytes; `None` if it does not exist.
-    pub fn length(&self, kind: DerivedKind, hash: ContentHash) -> Result<Option<u64>, StoreError> {
+    pub fn length(&self, kind: DerivedKind, hash: ContentHash) -> StoreResult<Option<u64>> {
         self.files(kind).length(hash)
     }
 
@@ -124,12 +115,12 @@ impl DerivedStore {
         kind: DerivedKind,
         hash: ContentHash,
         length: u64,
-    ) -> Result<BlobReader, StoreError> {
+    ) -> StoreResult<BlobReader> {
         self.files(kind).reader(hash, length)
     }
 
     /// Removes a file. Succeeds if it does not exist.
-    pub fn remove(&self, kind: DerivedKind, hash: ContentHash) -> Result<(), StoreError> {
+    pub fn remove(&self, kind: DerivedKind, hash: ContentHash) -> StoreResult<()> {
         if kind == DerivedKind::Index {
             self.invalidate(hash);
         }
@@ -137,7 +128,7 @@ impl DerivedStore {
     }
 
     /// Lists the files that interrupted writes left on the disk.
-    pub fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
+    pub fn leftovers(&self) -> StoreResult<Vec<PathBuf>> {
         match &self.location {
             DerivedLocation::Folder(files) => files.leftovers(),
             // Uploads leave nothing on this machine; only the cache writes files.
@@ -146,7 +137,7 @@ impl DerivedStore {
     }
 
     /// Lists the hashes that have a file of `kind`.
-    pub fn list(&self, kind: DerivedKind) -> Result<Vec<ContentHash>, StoreError> {
+    pub fn list(&self, kind: DerivedKind) -> StoreResult<Vec<ContentHash>> {
         self.files(kind).list()
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 use uuid::Uuid;
 
-use super::StoreError;
+use super::StoreResult;
 use super::folder::{abandoned, failed, find_metadata, move_in_place, path_in, remove_and_report};
 use super::hashed_files::HashedFiles;
 use crate::runtime::modes;
@@ -42,7 +42,7 @@ pub(super) struct DerivedFolder {
 }
 
 impl DerivedFolder {
-    pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
+    pub(super) fn open(dir: &Path) -> StoreResult<Self> {
         for kind in DerivedKind::iter() {
             let folder = dir.join(kind.as_str());
             modes::create_private_folder(&folder).map_err(failed(&folder))?;
@@ -63,7 +63,7 @@ impl DerivedFolder {
         kind: DerivedKind,
         hash: ContentHash,
         bytes: &[u8],
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let path = path_in(&self.folder(kind), hash);
         let tmp = self.folder(kind).join(format!("tmp-{}", Uuid::now_v7()));
         fs::File::create_new(&tmp)
@@ -77,7 +77,7 @@ impl DerivedFolder {
         kind: DerivedKind,
         hash: ContentHash,
         bytes_max: u64,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
+    ) -> StoreResult<Option<Vec<u8>>> {
         let path = path_in(&self.folder(kind), hash);
         let metadata = find_metadata(&path)?;
         // A file longer than any valid one of this kind is damaged, and is rebuilt like a missing one.
@@ -87,7 +87,7 @@ impl DerivedFolder {
         fs::read(&path).map(Some).map_err(failed(&path))
     }
 
-    pub(super) fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
+    pub(super) fn leftovers(&self) -> StoreResult<Vec<PathBuf>> {
         let mut found = Vec::new();
         for kind in DerivedKind::iter() {
             found.extend(abandoned(&self.folder(kind), "tmp-")?);

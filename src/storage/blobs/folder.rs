@@ -13,7 +13,7 @@ use std::{
 use uuid::Uuid;
 
 use super::written::NoteNew;
-use super::{COPY_BYTES, StoreError};
+use super::{COPY_BYTES, StoreError, StoreResult};
 use crate::runtime::modes;
 use model::ContentHash;
 
@@ -52,7 +52,7 @@ fn is_absent(path: &Path) -> bool {
 }
 
 impl BlobFolder {
-    pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
+    pub(super) fn open(dir: &Path) -> StoreResult<Self> {
         let tmp = dir.join("tmp");
         modes::create_private_folder(&tmp).map_err(failed(&tmp))?;
         Ok(Self::at(dir))
@@ -67,7 +67,7 @@ impl BlobFolder {
         hash: ContentHash,
         bytes: &[u8],
         note_new: NoteNew<'_>,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let path = path_in(&self.dir, hash);
         let parent = path.parent().unwrap_or(&self.dir);
         // A damaged blob is replaced: sending a file again repairs it.
@@ -101,7 +101,7 @@ impl BlobFolder {
         source: &Path,
         seen: &mut dyn FnMut(&[u8]),
         note_new: NoteNew<'_>,
-    ) -> Result<(ContentHash, u64), StoreError> {
+    ) -> StoreResult<(ContentHash, u64)> {
         let tmp = self.dir.join("tmp").join(Uuid::now_v7().to_string());
         let copied = copy_and_flush(source, &tmp, seen);
         let moved = copied.and_then(|(hash, length)| {
@@ -116,7 +116,7 @@ impl BlobFolder {
         moved.map_err(remove_and_report(&tmp, source))
     }
 
-    pub(super) fn sizes(&self) -> Result<Vec<(ContentHash, u64)>, StoreError> {
+    pub(super) fn sizes(&self) -> StoreResult<Vec<(ContentHash, u64)>> {
         let mut sizes = Vec::new();
         for hash in list(&self.dir)? {
             // A blob may be removed after the folder was listed.
@@ -126,18 +126,18 @@ impl BlobFolder {
         Ok(sizes)
     }
 
-    pub(super) fn sweep(&self) -> Result<usize, StoreError> {
+    pub(super) fn sweep(&self) -> StoreResult<usize> {
         let leftovers = self.leftovers()?;
         Ok(leftovers.iter().filter(|path| fs::remove_file(path).is_ok()).count())
     }
 
-    pub(super) fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
+    pub(super) fn leftovers(&self) -> StoreResult<Vec<PathBuf>> {
         abandoned(&self.dir.join("tmp"), "")
     }
 }
 
 /// Lists the files in `dir` whose names begin with `start` and that are older than [`ABANDONED_AGE`].
-pub(super) fn abandoned(dir: &Path, start: &str) -> Result<Vec<PathBuf>, StoreError> {
+pub(super) fn abandoned(dir: &Path, start: &str) -> StoreResult<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).map_err(failed(dir))? {
         let entry = entry.map_err(failed(dir))?;
@@ -220,7 +220,7 @@ pub(super) fn path_in(dir: &Path, hash: ContentHash) -> PathBuf {
 }
 
 /// Returns the metadata of a file; `None` if it does not exist.
-pub(super) fn find_metadata(path: &Path) -> Result<Option<Metadata>, StoreError> {
+pub(super) fn find_metadata(path: &Path) -> StoreResult<Option<Metadata>> {
     match fs::metadata(path) {
         Ok(metadata) => Ok(Some(metadata)),
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -229,7 +229,7 @@ pub(super) fn find_metadata(path: &Path) -> Result<Option<Metadata>, StoreError>
 }
 
 /// Lists the hashes whose files are stored in `dir` as `ab/cdef…`.
-pub(super) fn list(dir: &Path) -> Result<Vec<ContentHash>, StoreError> {
+pub(super) fn list(dir: &Path) -> StoreResult<Vec<ContentHash>> {
     let mut found = Vec::new();
     for folder in fs::read_dir(dir).map_err(failed(dir))? {
         let folder = folder.map_err(failed(dir))?;

@@ -5,7 +5,7 @@ use std::{fs, io, path::PathBuf, time::Duration};
 
 use super::bucket::Bucket;
 use super::folder::{failed, find_metadata, list, path_in};
-use super::{BlobReader, StoreError};
+use super::{BlobReader, StoreResult};
 use model::ContentHash;
 
 /// A set of files, each stored under a hash.
@@ -18,7 +18,7 @@ pub(super) enum HashedFiles<'a> {
 
 impl HashedFiles<'_> {
     /// Opens a file of `length` bytes for reading ranges of it.
-    pub(super) fn reader(&self, hash: ContentHash, length: u64) -> Result<BlobReader, StoreError> {
+    pub(super) fn reader(&self, hash: ContentHash, length: u64) -> StoreResult<BlobReader> {
         match self {
             Self::Folder(dir) => BlobReader::open(&path_in(dir, hash), hash, length),
             Self::Objects(bucket, folder) => {
@@ -29,7 +29,7 @@ impl HashedFiles<'_> {
     }
 
     /// Returns the length of a file in bytes; `None` if it does not exist.
-    pub(super) fn length(&self, hash: ContentHash) -> Result<Option<u64>, StoreError> {
+    pub(super) fn length(&self, hash: ContentHash) -> StoreResult<Option<u64>> {
         match self {
             Self::Folder(dir) => {
                 Ok(find_metadata(&path_in(dir, hash))?.map(|metadata| metadata.len()))
@@ -39,7 +39,7 @@ impl HashedFiles<'_> {
     }
 
     /// Returns the age of a file; `None` if it does not exist.
-    pub(super) fn age(&self, hash: ContentHash) -> Result<Option<Duration>, StoreError> {
+    pub(super) fn age(&self, hash: ContentHash) -> StoreResult<Option<Duration>> {
         match self {
             Self::Folder(dir) => {
                 let path = path_in(dir, hash);
@@ -53,7 +53,7 @@ impl HashedFiles<'_> {
     }
 
     /// Removes a file. Idempotent: a different process may have removed it first.
-    pub(super) fn remove(&self, hash: ContentHash) -> Result<(), StoreError> {
+    pub(super) fn remove(&self, hash: ContentHash) -> StoreResult<()> {
         match self {
             Self::Folder(dir) => {
                 let path = path_in(dir, hash);
@@ -69,7 +69,7 @@ impl HashedFiles<'_> {
     }
 
     /// Lists the hashes that have a file, sorted.
-    pub(super) fn list(&self) -> Result<Vec<ContentHash>, StoreError> {
+    pub(super) fn list(&self) -> StoreResult<Vec<ContentHash>> {
         match self {
             Self::Folder(dir) => list(dir),
             Self::Objects(bucket, folder) => bucket.list(folder),

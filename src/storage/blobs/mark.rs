@@ -21,7 +21,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::folder::{BlobFolder, failed, move_in_place, remove_and_report, write_and_flush};
-use super::{BlobStore, StoreError, StoreLocation};
+use super::{BlobStore, StoreError, StoreLocation, StoreResult};
 use crate::runtime::clock::Stopwatch;
 use crate::storage::database::StoreClaim;
 
@@ -92,13 +92,13 @@ impl BlobStore {
     }
 
     /// Reads the mark of the store. Returns `None` if the store has no mark.
-    pub fn mark(&self) -> Result<Option<StoreMark>, StoreError> {
+    pub fn mark(&self) -> StoreResult<Option<StoreMark>> {
         self.read_mark(None)
     }
 
     /// Reads the mark. With a `limit`, reads it even while the circuit of the bucket is open, to check that the
     /// bucket answers.
-    fn read_mark(&self, limit: Option<Duration>) -> Result<Option<StoreMark>, StoreError> {
+    fn read_mark(&self, limit: Option<Duration>) -> StoreResult<Option<StoreMark>> {
         match &self.place {
             StoreLocation::Folder(folder) => read_file(folder),
             StoreLocation::Bucket(blobs) => {
@@ -109,7 +109,7 @@ impl BlobStore {
     }
 
     /// Writes the mark of the store, replacing an earlier one.
-    pub fn set_mark(&self, mark: &StoreMark) -> Result<(), StoreError> {
+    pub fn set_mark(&self, mark: &StoreMark) -> StoreResult<()> {
         let text = print(mark);
         match &self.place {
             StoreLocation::Folder(folder) => write_file(folder, &text),
@@ -154,7 +154,7 @@ impl BlobStore {
         *self.owner.mismatch.lock()
     }
 
-    fn check_claim(&self) -> Result<(), StoreError> {
+    fn check_claim(&self) -> StoreResult<()> {
         let Some(claim) = self.owner.claim.lock().clone() else { return Ok(()) };
         // Nothing is known about the store itself without its mark.
         let Some(mark) = self.owner.last_mark.lock().clone() else { return Ok(()) };
@@ -166,7 +166,7 @@ impl BlobStore {
     }
 
     /// Fails with [`StoreError::OtherArchive`] if the store does not belong to the expected archive.
-    pub(super) fn check_owner(&self) -> Result<(), StoreError> {
+    pub(super) fn check_owner(&self) -> StoreResult<()> {
         let Some(expected) = self.owner.id.get() else { return self.check_claim() };
         // The check costs a request to a bucket, but only a small local read in a folder.
         if self.is_remote() && self.owner.is_recently_verified() {
@@ -179,7 +179,7 @@ impl BlobStore {
     }
 
     /// Checks within some seconds that the store can be reached and belongs to the expected archive. Blocks.
-    pub fn check_reachable(&self) -> Result<(), StoreError> {
+    pub fn check_reachable(&self) -> StoreResult<()> {
         let outcome = self.reach();
         *self.owner.mismatch.lock() = match &outcome {
             Err(StoreError::OtherArchive { .. }) if self.check_claim().is_err() => {
@@ -191,7 +191,7 @@ impl BlobStore {
         outcome
     }
 
-    fn reach(&self) -> Result<(), StoreError> {
+    fn reach(&self) -> StoreResult<()> {
         let since = Stopwatch::start();
         let mark = self.read_mark(Some(CHECK_TIMEOUT))?;
         match self.owner.id.get() {
@@ -208,7 +208,7 @@ impl BlobStore {
         expected: &str,
         found: Option<StoreMark>,
         since: Stopwatch,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         self.owner.last_mark.lock().clone_from(&found);
         if found.as_ref().is_some_and(|found| found.id == expected) {
             self.owner.was_verified.store(true, Ordering::Relaxed);
@@ -268,7 +268,7 @@ fn without_controls(word: &str) -> String {
     word.chars().filter(|c| !c.is_control()).collect()
 }
 
-fn read_file(folder: &BlobFolder) -> Result<Option<StoreMark>, StoreError> {
+fn read_file(folder: &BlobFolder) -> StoreResult<Option<StoreMark>> {
     use std::io::Read;
     let path = folder.dir.join(MARK);
     let mut bytes = Vec::new();
@@ -285,7 +285,7 @@ fn read_file(folder: &BlobFolder) -> Result<Option<StoreMark>, StoreError> {
     }
 }
 
-fn write_file(folder: &BlobFolder, text: &str) -> Result<(), StoreError> {
+fn write_file(folder: &BlobFolder, text: &str) -> StoreResult<()> {
     let path = folder.dir.join(MARK);
     let tmp = folder.temporary("mark");
     write_and_flush(&tmp, text.as_bytes())

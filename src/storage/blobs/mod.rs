@@ -100,6 +100,9 @@ pub enum StoreError {
     },
 }
 
+/// The result of an operation of a blob store.
+pub type StoreResult<T> = Result<T, StoreError>;
+
 impl StoreError {
     /// Returns `Ok` for an error that concerns one blob, and `Err` for an error that concerns the whole
     /// store.
@@ -143,7 +146,7 @@ impl BlobStore {
     /// Opens the folder `dir`, and creates it if it is missing.
     ///
     /// Fails with [`StoreError::Io`] if it cannot be created or written.
-    pub fn open(dir: &Path) -> Result<Self, StoreError> {
+    pub fn open(dir: &Path) -> StoreResult<Self> {
         Ok(Self::new(StoreLocation::Folder(BlobFolder::open(dir)?)))
     }
 
@@ -177,18 +180,18 @@ impl BlobStore {
         settings: &BucketSettings,
         scratch: &Path,
         policy: StartPolicy,
-    ) -> Result<Self, StoreError> {
+    ) -> StoreResult<Self> {
         Self::over(Bucket::open(settings, policy)?, scratch)
     }
 
-    fn over(bucket: Bucket, scratch: &Path) -> Result<Self, StoreError> {
+    fn over(bucket: Bucket, scratch: &Path) -> StoreResult<Self> {
         let scratch = BlobFolder::open(scratch)?;
         Ok(Self::new(StoreLocation::Bucket(BucketBlobs { bucket, scratch })))
     }
 
     /// Opens the derived files of the blobs: in the folder `dir`, or beside the blobs in their bucket with at
     /// most `copies_bytes` bytes of side files cached in `dir`.
-    pub fn derived(&self, dir: &Path, copies_bytes: u64) -> Result<DerivedStore, StoreError> {
+    pub fn derived(&self, dir: &Path, copies_bytes: u64) -> StoreResult<DerivedStore> {
         match &self.place {
             StoreLocation::Folder(_) => DerivedStore::open(dir),
             StoreLocation::Bucket(blobs) => {
@@ -202,7 +205,7 @@ impl BlobStore {
     ///
     /// Fails with [`StoreError::Setting`] if the bucket refuses, and with [`StoreError::Unavailable`] if it
     /// does not answer in time.
-    pub fn check_writable(&self) -> Result<(), StoreError> {
+    pub fn check_writable(&self) -> StoreResult<()> {
         let StoreLocation::Bucket(blobs) = &self.place else { return Ok(()) };
         blobs.bucket.check_writable()
     }
@@ -223,7 +226,7 @@ impl BlobStore {
     /// Writes `bytes` under their hash. An existing blob stays unchanged.
     ///
     /// When this returns, the blob and its name are on disk.
-    pub fn write(&self, bytes: &[u8]) -> Result<ContentHash, StoreError> {
+    pub fn write(&self, bytes: &[u8]) -> StoreResult<ContentHash> {
         let hash = ContentHash::new(bytes);
         // Every write checks the mark: originals in the store of a different archive would be lost.
         self.check_owner()?;
@@ -243,7 +246,7 @@ impl BlobStore {
         &self,
         source: &Path,
         seen: &mut dyn FnMut(&[u8]),
-    ) -> Result<(ContentHash, u64), StoreError> {
+    ) -> StoreResult<(ContentHash, u64)> {
         self.check_owner()?;
         let note_new = |hash| self.note_new(hash);
         match &self.place {
@@ -274,24 +277,24 @@ impl BlobStore {
     }
 
     /// Reads a whole blob of `length` bytes.
-    pub fn read(&self, hash: ContentHash, length: u64) -> Result<Vec<u8>, StoreError> {
+    pub fn read(&self, hash: ContentHash, length: u64) -> StoreResult<Vec<u8>> {
         self.reader(hash, length)?.read(0..length)
     }
 
     /// Opens a blob of `length` bytes for reading ranges of it.
-    pub fn reader(&self, hash: ContentHash, length: u64) -> Result<BlobReader, StoreError> {
+    pub fn reader(&self, hash: ContentHash, length: u64) -> StoreResult<BlobReader> {
         self.files().reader(hash, length)
     }
 
     /// Lists the keys of all blobs, sorted.
-    pub fn list(&self) -> Result<Vec<ContentHash>, StoreError> {
+    pub fn list(&self) -> StoreResult<Vec<ContentHash>> {
         self.files().list()
     }
 
     /// Lists the keys of all blobs with their lengths in bytes, sorted by key.
     ///
     /// Reads no blob: a folder returns the metadata of each file, a bucket includes them in its listing.
-    pub fn list_with_sizes(&self) -> Result<Vec<(ContentHash, u64)>, StoreError> {
+    pub fn list_with_sizes(&self) -> StoreResult<Vec<(ContentHash, u64)>> {
         match &self.place {
             StoreLocation::Folder(folder) => folder.sizes(),
             StoreLocation::Bucket(blobs) => blobs.bucket.sizes(originals::FOLDER),
@@ -301,17 +304,17 @@ impl BlobStore {
     /// Removes the files that interrupted writes left on this machine. Returns their number.
     ///
     /// A bucket does not list parts of interrupted uploads. Its own lifecycle rule removes them.
-    pub fn sweep(&self) -> Result<usize, StoreError> {
+    pub fn sweep(&self) -> StoreResult<usize> {
         self.local().sweep()
     }
 
     /// Lists the files that [`BlobStore::sweep`] would remove.
-    pub fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
+    pub fn leftovers(&self) -> StoreResult<Vec<PathBuf>> {
         self.local().leftovers()
     }
 
     /// Returns whether the store contains no blob.
-    pub fn is_empty(&self) -> Result<bool, StoreError> {
+    pub fn is_empty(&self) -> StoreResult<bool> {
         match &self.place {
             StoreLocation::Folder(_) => Ok(self.list()?.is_empty()),
             StoreLocation::Bucket(blobs) => blobs.bucket.is_empty(originals::FOLDER),
@@ -319,7 +322,7 @@ impl BlobStore {
     }
 
     /// Returns the age of a blob; `None` if it does not exist.
-    pub fn age(&self, hash: ContentHash) -> Result<Option<Duration>, StoreError> {
+    pub fn age(&self, hash: ContentHash) -> StoreResult<Option<Duration>> {
         self.files().age(hash)
     }
 
@@ -333,7 +336,7 @@ impl BlobStore {
         from: &Self,
         hash: ContentHash,
         length: u64,
-    ) -> Result<CopyOutcome, StoreError> {
+    ) -> StoreResult<CopyOutcome> {
         self.check_owner()?;
         // The existing blob is not read, so a second run of a backup or migration costs little. `replace`
         // handles blobs with wrong bytes.
@@ -355,7 +358,7 @@ impl BlobStore {
         from: &Self,
         hash: ContentHash,
         length: u64,
-    ) -> Result<CopyOutcome, StoreError> {
+    ) -> StoreResult<CopyOutcome> {
         self.check_owner()?;
         self.replace_unchecked(from, hash, length)
     }
@@ -366,7 +369,7 @@ impl BlobStore {
         from: &Self,
         hash: ContentHash,
         length: u64,
-    ) -> Result<CopyOutcome, StoreError> {
+    ) -> StoreResult<CopyOutcome> {
         let reader = match from.reader(hash, length) {
             Ok(reader) => reader,
             Err(error) => return error.refusal().map(CopyOutcome::Refused),
@@ -392,14 +395,14 @@ impl BlobStore {
     }
 
     /// Computes the hash of the blob's present bytes by reading them all.
-    pub fn checksum(&self, hash: ContentHash, length: u64) -> Result<ContentHash, StoreError> {
+    pub fn checksum(&self, hash: ContentHash, length: u64) -> StoreResult<ContentHash> {
         // The cached head of an object would hide that it was replaced.
         self.invalidate(hash);
         self.reader(hash, length)?.checksum()
     }
 
     /// Flushes the names of all blobs to disk.
-    pub fn flush(&self) -> Result<(), StoreError> {
+    pub fn flush(&self) -> StoreResult<()> {
         // A bucket acknowledges an object only when it is durable.
         let StoreLocation::Folder(folder) = &self.place else { return Ok(()) };
         folder.flush()
@@ -407,7 +410,7 @@ impl BlobStore {
 
     /// Removes a blob. In the archive's own store, this needs coordination with all ingests, because they
     /// rely on the existence of blobs that they find.
-    pub fn remove(&self, hash: ContentHash) -> Result<(), StoreError> {
+    pub fn remove(&self, hash: ContentHash) -> StoreResult<()> {
         self.files().remove(hash)
     }
 }
@@ -429,7 +432,7 @@ enum BlobSource {
 
 impl BlobReader {
     /// Opens the file of `hash` at `path`, which must have `length` bytes.
-    fn open(path: &Path, hash: ContentHash, length: u64) -> Result<Self, StoreError> {
+    fn open(path: &Path, hash: ContentHash, length: u64) -> StoreResult<Self> {
         use std::os::unix::fs::MetadataExt;
         let file = std::fs::File::open(path).map_err(|cause| {
             if cause.kind() == io::ErrorKind::NotFound {
@@ -478,7 +481,7 @@ impl BlobReader {
     }
 
     /// Reads the bytes `range`, which must be inside the blob.
-    pub fn read(&self, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
+    pub fn read(&self, range: Range<u64>) -> StoreResult<Vec<u8>> {
         match &self.source {
             BlobSource::File(file) => self.read_file(file, &range),
             BlobSource::Object(object) => object.read(range),
@@ -486,7 +489,7 @@ impl BlobReader {
     }
 
     /// Reads several ranges, concurrently if that is faster.
-    pub fn read_many(&self, ranges: &[Range<u64>]) -> Result<Vec<Vec<u8>>, StoreError> {
+    pub fn read_many(&self, ranges: &[Range<u64>]) -> StoreResult<Vec<Vec<u8>>> {
         match &self.source {
             BlobSource::File(file) => {
                 ranges.iter().map(|range| self.read_file(file, range)).collect()
@@ -496,7 +499,7 @@ impl BlobReader {
     }
 
     /// Computes the hash of the present bytes by reading them all.
-    fn checksum(&self) -> Result<ContentHash, StoreError> {
+    fn checksum(&self) -> StoreResult<ContentHash> {
         let mut found = ContentHash::hasher();
         for range in self.pieces() {
             found.update(&self.read(range)?);
@@ -504,7 +507,7 @@ impl BlobReader {
         Ok(found.finish())
     }
 
-    fn read_file(&self, file: &std::fs::File, range: &Range<u64>) -> Result<Vec<u8>, StoreError> {
+    fn read_file(&self, file: &std::fs::File, range: &Range<u64>) -> StoreResult<Vec<u8>> {
         use std::io::Read;
         let length = usize::try_from(range.end.saturating_sub(range.start))
             .map_err(|cause| self.io_error(io::Error::other(cause)))?;

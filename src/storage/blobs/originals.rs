@@ -13,7 +13,7 @@ use super::bucket::{Bucket, ObjectKey};
 use super::folder::{BlobFolder, failed, read_pieces};
 use super::hashed_files::HashedFiles;
 use super::written::NoteNew;
-use super::{BlobReader, CopyOutcome, StoreError};
+use super::{BlobReader, CopyOutcome, StoreError, StoreResult};
 use model::ContentHash;
 
 /// The folder of originals under the prefix.
@@ -33,12 +33,7 @@ impl BucketBlobs {
 
     /// Returns whether the bucket has the bytes of this hash. Sending a file again repairs a damaged blob, so
     /// the bytes are verified. Reading them costs as much as sending them.
-    fn holds(
-        &self,
-        hash: ContentHash,
-        length: u64,
-        note_new: NoteNew<'_>,
-    ) -> Result<bool, StoreError> {
+    fn holds(&self, hash: ContentHash, length: u64, note_new: NoteNew<'_>) -> StoreResult<bool> {
         let found = self.bucket.length(&self.key(hash))?;
         if found.is_none() {
             note_new(hash);
@@ -57,7 +52,7 @@ impl BucketBlobs {
         hash: ContentHash,
         bytes: &[u8],
         note_new: NoteNew<'_>,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         if self.holds(hash, bytes.len() as u64, note_new)? {
             return Ok(());
         }
@@ -71,7 +66,7 @@ impl BucketBlobs {
         source: &Path,
         seen: &mut dyn FnMut(&[u8]),
         note_new: NoteNew<'_>,
-    ) -> Result<(ContentHash, u64), StoreError> {
+    ) -> StoreResult<(ContentHash, u64)> {
         let mut file = File::open(source).map_err(failed(source))?;
         let read = read_pieces(&mut file, &mut |chunk| {
             seen(chunk);
@@ -102,7 +97,7 @@ impl BucketBlobs {
         &self,
         reader: &BlobReader,
         hash: ContentHash,
-    ) -> Result<CopyOutcome, StoreError> {
+    ) -> StoreResult<CopyOutcome> {
         let mut failure = None;
         let mut part = |range| {
             let bytes = reader.read(range).map(Bytes::from);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::folder::BlobFolder;
 use super::hashed_files::HashedFiles;
-use super::{BlobStore, StoreError, StoreLocation};
+use super::{BlobStore, StoreError, StoreLocation, StoreResult};
 use model::ContentHash;
 
 /// The folder of parts, beside the originals or under the prefix of their bucket.
@@ -33,7 +33,7 @@ fn folder_of(originals: &BlobFolder) -> BlobFolder {
 
 impl PartStore {
     /// Writes a part under the unique key `key`. When this returns, the part is durable.
-    pub fn write(&self, key: ContentHash, bytes: &[u8]) -> Result<(), StoreError> {
+    pub fn write(&self, key: ContentHash, bytes: &[u8]) -> StoreResult<()> {
         // As with originals, parts in the store of a different archive would be lost.
         self.store.check_owner()?;
         match &self.store.place {
@@ -57,7 +57,7 @@ impl PartStore {
         key: ContentHash,
         length: u64,
         checksum: ContentHash,
-    ) -> Result<Vec<u8>, StoreError> {
+    ) -> StoreResult<Vec<u8>> {
         let bytes = self.files().reader(key, length)?.read(0..length)?;
         if ContentHash::new(&bytes) == checksum {
             Ok(bytes)
@@ -67,7 +67,7 @@ impl PartStore {
     }
 
     /// Removes a part. Succeeds if it does not exist.
-    pub fn remove(&self, key: ContentHash) -> Result<(), StoreError> {
+    pub fn remove(&self, key: ContentHash) -> StoreResult<()> {
         self.files().remove(key)
     }
 
@@ -79,7 +79,7 @@ impl PartStore {
     }
 
     /// Lists the keys of all parts, sorted.
-    pub fn list(&self) -> Result<Vec<ContentHash>, StoreError> {
+    pub fn list(&self) -> StoreResult<Vec<ContentHash>> {
         match self.files() {
             // The folder is created with the first part.
             HashedFiles::Folder(dir) if !dir.is_dir() => Ok(Vec::new()),
@@ -88,12 +88,12 @@ impl PartStore {
     }
 
     /// Returns the age of a part; `None` if it does not exist.
-    pub fn age(&self, key: ContentHash) -> Result<Option<Duration>, StoreError> {
+    pub fn age(&self, key: ContentHash) -> StoreResult<Option<Duration>> {
         self.files().age(key)
     }
 
     /// Removes the files that interrupted writes left on this machine. Returns their number.
-    pub fn sweep(&self) -> Result<usize, StoreError> {
+    pub fn sweep(&self) -> StoreResult<usize> {
         match &self.store.place {
             StoreLocation::Folder(originals) => {
                 let parts = folder_of(originals);

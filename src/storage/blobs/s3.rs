@@ -26,7 +26,7 @@ use object_store::{
 use reqwest::{Client, Response, Url};
 
 use super::{
-    StoreError, bad,
+    StoreError, StoreResult, bad,
     circuit_breaker::{BucketFault, CircuitBreaker},
     credentials::CredentialSource,
     endpoints::FailoverStore,
@@ -97,7 +97,7 @@ impl BucketSettings {
         first: &Arc<AtomicUsize>,
         retries_max: usize,
         attempt_timeout: Option<Duration>,
-    ) -> Result<Arc<dyn ObjectStore>, StoreError> {
+    ) -> StoreResult<Arc<dyn ObjectStore>> {
         Ok(match self.endpoints.as_slice() {
             [] => Arc::new(self.open_at(None, breaker, retries_max)?),
             [endpoint] => Arc::new(self.open_at(Some(endpoint), breaker, retries_max)?),
@@ -122,7 +122,7 @@ impl BucketSettings {
         endpoint: Option<&str>,
         breaker: &Arc<CircuitBreaker>,
         retries_max: usize,
-    ) -> Result<AmazonS3, StoreError> {
+    ) -> StoreResult<AmazonS3> {
         // The region is part of Amazon's host names, so it must be a valid label of a host name.
         let is_label =
             self.region.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
@@ -169,7 +169,7 @@ impl BucketSettings {
 
     /// Returns the endpoint in the library's format: with the bucket in the host name, unless path style is
     /// used.
-    fn endpoint_with_bucket(&self, endpoint: &str) -> Result<String, StoreError> {
+    fn endpoint_with_bucket(&self, endpoint: &str) -> StoreResult<String> {
         let mut endpoint =
             Url::parse(endpoint).map_err(|error| bad("store.endpoint", error.to_string()))?;
         if !self.path_style {
@@ -183,7 +183,7 @@ impl BucketSettings {
         Ok(endpoint.as_str().trim_end_matches('/').to_owned())
     }
 
-    fn client(&self) -> Result<Client, StoreError> {
+    fn client(&self) -> StoreResult<Client> {
         let authority =
             CustomAuthority::read_file(&self.ca).map_err(|why| bad("store.ca", why))?;
         let tls = authority.client_config().map_err(|error| bad("store.ca", error.to_string()))?;

@@ -10,7 +10,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::StoreError;
+use super::StoreResult;
 use super::derived_folder::{DerivedFolder, DerivedKind};
 use super::folder::{list, path_in};
 use model::ContentHash;
@@ -27,7 +27,7 @@ pub(super) struct SideFileCache {
 
 impl SideFileCache {
     /// Opens a cache of at most `bytes_max` bytes; 0 disables it.
-    pub(super) fn open(dir: &Path, bytes_max: u64) -> Result<Self, StoreError> {
+    pub(super) fn open(dir: &Path, bytes_max: u64) -> StoreResult<Self> {
         Ok(Self { files: DerivedFolder::open(dir)?, bytes_max, bytes: Mutex::new(None) })
     }
 

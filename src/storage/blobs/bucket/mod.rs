@@ -33,7 +33,7 @@ pub(super) use object::BucketObject;
 use object::{ObjectHead, get};
 use upload::PartUpload;
 
-use super::StoreError;
+use super::{StoreError, StoreResult};
 use super::circuit_breaker::{self, BucketFault, CircuitBreaker};
 use super::s3::BucketSettings;
 use super::s3_answer;
@@ -149,10 +149,7 @@ impl Bucket {
     /// Opens the bucket and checks that it answers.
     ///
     /// Fails with [`StoreError::Setting`], which names the setting that is likely to be wrong.
-    pub(super) fn open(
-        settings: &BucketSettings,
-        policy: StartPolicy,
-    ) -> Result<Self, StoreError> {
+    pub(super) fn open(settings: &BucketSettings, policy: StartPolicy) -> StoreResult<Self> {
         let breaker = Arc::new(CircuitBreaker::new(settings.place()));
         let first = Arc::default();
         let objects = ObjectClients {
@@ -186,7 +183,7 @@ impl Bucket {
         prefix: Path,
         give_up: Duration,
         requests: usize,
-    ) -> Result<Self, StoreError> {
+    ) -> StoreResult<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("bucket")
@@ -344,7 +341,7 @@ impl Bucket {
         name: &'static str,
         bytes_max: u64,
         limit: Option<Duration>,
-    ) -> Result<Option<Bytes>, StoreError> {
+    ) -> StoreResult<Option<Bytes>> {
         let key = self.inner.prefix.clone().join(name);
         let found = match limit {
             None => self.request(bytes_max, get(self.objects(), key.clone(), 0..bytes_max, None)),
@@ -371,7 +368,7 @@ impl Bucket {
     }
 
     /// Returns whether a folder contains no object.
-    pub(super) fn is_empty(&self, folder: &str) -> Result<bool, StoreError> {
+    pub(super) fn is_empty(&self, folder: &str) -> StoreResult<bool> {
         let key = self.inner.prefix.clone().join(folder);
         let objects = self.objects();
         let prefix = key.clone();
@@ -381,7 +378,7 @@ impl Bucket {
     }
 
     /// Writes an object directly under the prefix.
-    pub(super) fn put_small(&self, name: &'static str, bytes: Bytes) -> Result<(), StoreError> {
+    pub(super) fn put_small(&self, name: &'static str, bytes: Bytes) -> StoreResult<()> {
         let key = self.inner.prefix.clone().join(name);
         self.put(&key, bytes).map_err(|failure| self.unavailable(&key, failure))
     }
@@ -410,7 +407,7 @@ impl Bucket {
     ///
     /// Fails with [`StoreError::Setting`] if the bucket refuses one of these requests, and with
     /// [`StoreError::Unavailable`] if it does not answer in time.
-    pub(super) fn check_writable(&self) -> Result<(), StoreError> {
+    pub(super) fn check_writable(&self) -> StoreResult<()> {
         let key = self.inner.prefix.clone().join(PROBE_PREFIX).join(Uuid::now_v7().to_string());
         let written = self.put(&key, Bytes::from_static(PROBE_CONTENT));
         written.map_err(self.access_error("a small object cannot be written: "))?;
@@ -476,7 +473,7 @@ impl Bucket {
     }
 
     /// Returns the metadata of an object; `None` if it does not exist.
-    fn find(&self, key: &ObjectKey) -> Result<Option<ObjectMeta>, StoreError> {
+    fn find(&self, key: &ObjectKey) -> StoreResult<Option<ObjectMeta>> {
         match self.head(&key.path).map_err(self.failed(key)) {
             Ok(facts) => Ok(Some(facts)),
             Err(StoreError::Missing(_)) => Ok(None),
@@ -485,12 +482,12 @@ impl Bucket {
     }
 
     /// Returns the length of an object in bytes; `None` if it does not exist.
-    pub(super) fn length(&self, key: &ObjectKey) -> Result<Option<u64>, StoreError> {
+    pub(super) fn length(&self, key: &ObjectKey) -> StoreResult<Option<u64>> {
         Ok(self.find(key)?.map(|facts| facts.size))
     }
 
     /// Returns the age of an object; `None` if it does not exist.
-    pub(super) fn age(&self, key: &ObjectKey) -> Result<Option<Duration>, StoreError> {
+    pub(super) fn age(&self, key: &ObjectKey) -> StoreResult<Option<Duration>> {
         let Some(facts) = self.find(key)? else { return Ok(None) };
         let ago = clock::now().as_millisecond() - facts.last_modified.timestamp_millis();
         // A time in the future, from a clock that differs, counts as now.
@@ -507,7 +504,7 @@ impl Bucket {
         length: u64,
         expected: Option<ContentHash>,
         next: &mut dyn FnMut(Range<u64>) -> Option<Bytes>,
-    ) -> Result<bool, StoreError> {
+    ) -> StoreResult<bool> {
         let failed = self.failed(key);
         self.invalidate(key);
         let part = BUCKET_PART_BYTES as u64;
@@ -559,7 +556,7 @@ impl Bucket {
     }
 
     /// Removes an object. Succeeds if it does not exist.
-    pub(super) fn remove(&self, key: &ObjectKey) -> Result<(), StoreError> {
+    pub(super) fn remove(&self, key: &ObjectKey) -> StoreResult<()> {
         self.invalidate(key);
         match self.delete(&key.path).map_err(self.failed(key)) {
             Ok(()) | Err(StoreError::Missing(_)) => Ok(()),
@@ -568,12 +565,12 @@ impl Bucket {
     }
 
     /// Lists the hashes that have an object in `folder`, sorted.
-    pub(super) fn list(&self, folder: &str) -> Result<Vec<ContentHash>, StoreError> {
+    pub(super) fn list(&self, folder: &str) -> StoreResult<Vec<ContentHash>> {
         Ok(self.sizes(folder)?.into_iter().map(|(hash, _)| hash).collect())
     }
 
     /// Lists the hashes that have an object in `folder` with the length of each in bytes, sorted.
-    pub(super) fn sizes(&self, folder: &str) -> Result<Vec<(ContentHash, u64)>, StoreError> {
+    pub(super) fn sizes(&self, folder: &str) -> StoreResult<Vec<(ContentHash, u64)>> {
         let objects = self.objects();
         let within = self.inner.prefix.clone().join(folder);
         let key = ObjectKey { path: within.clone(), hash: ContentHash([0; 32]) };

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, path::Path};
 
-use super::{Bucket, BucketFailure, ObjectKey, StoreError, s3_answer};
+use super::{Bucket, BucketFailure, ObjectKey, StoreError, StoreResult, s3_answer};
 use crate::runtime::limits::BUCKET_READ_BYTES;
 use model::ContentHash;
 
@@ -73,11 +73,7 @@ pub(super) async fn get(
 
 impl Bucket {
     /// Opens the object, which must have `length` bytes, and reads its start.
-    pub(crate) fn open_object(
-        &self,
-        key: ObjectKey,
-        length: u64,
-    ) -> Result<BucketObject, StoreError> {
+    pub(crate) fn open_object(&self, key: ObjectKey, length: u64) -> StoreResult<BucketObject> {
         let head = self.object_head(&key, length)?;
         let found = head.length;
         if found != length {
@@ -87,7 +83,7 @@ impl Bucket {
     }
 
     /// Returns the cached or fetched head of an object, with at most `bytes_max` bytes of its start.
-    fn object_head(&self, key: &ObjectKey, bytes_max: u64) -> Result<Arc<ObjectHead>, StoreError> {
+    fn object_head(&self, key: &ObjectKey, bytes_max: u64) -> StoreResult<Arc<ObjectHead>> {
         if let Some(head) = self.inner.heads.get(&key.path) {
             return Ok(head);
         }
@@ -97,7 +93,7 @@ impl Bucket {
     }
 
     /// Fetches the head of an object, with at most `bytes` bytes of its start.
-    fn fetch_head(&self, key: &ObjectKey, bytes: u64) -> Result<Arc<ObjectHead>, StoreError> {
+    fn fetch_head(&self, key: &ObjectKey, bytes: u64) -> StoreResult<Arc<ObjectHead>> {
         let found = match bytes {
             // HTTP cannot express an empty range.
             0 => self.head(&key.path).map(|facts| (facts, Bytes::new())),
@@ -118,7 +114,7 @@ impl Bucket {
     }
 
     /// Writes an object with these bytes. Replaces an existing one.
-    pub(crate) fn write(&self, key: &ObjectKey, bytes: &[u8]) -> Result<(), StoreError> {
+    pub(crate) fn write(&self, key: &ObjectKey, bytes: &[u8]) -> StoreResult<()> {
         let sent = self.send(key, bytes.len() as u64, None, &mut |range| {
             Some(Bytes::copy_from_slice(&bytes[index(range.start)..index(range.end)]))
         });
@@ -126,11 +122,7 @@ impl Bucket {
     }
 
     /// Reads a whole object of at most `bytes_max` bytes; `None` if it does not exist or is longer.
-    pub(crate) fn read(
-        &self,
-        key: ObjectKey,
-        bytes_max: u64,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
+    pub(crate) fn read(&self, key: ObjectKey, bytes_max: u64) -> StoreResult<Option<Vec<u8>>> {
         // One request for the whole of a usual object, since each request costs a round trip.
         let head = match self.fetch_head(&key, bytes_max.min(BUCKET_WHOLE_BYTES)) {
             Ok(head) if head.length <= bytes_max => head,
@@ -154,14 +146,14 @@ impl BucketObject {
     }
 
     /// Reads the bytes `range`, which must be inside the object.
-    pub(crate) fn read(&self, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
+    pub(crate) fn read(&self, range: Range<u64>) -> StoreResult<Vec<u8>> {
         Ok(self.read_many(&[range])?.pop().unwrap_or_default())
     }
 
     /// Reads several ranges concurrently.
     ///
     /// A long range needs several requests. Bytes from the start of the object are already in memory.
-    pub(crate) fn read_many(&self, ranges: &[Range<u64>]) -> Result<Vec<Vec<u8>>, StoreError> {
+    pub(crate) fn read_many(&self, ranges: &[Range<u64>]) -> StoreResult<Vec<Vec<u8>>> {
         let in_memory = self.head.start.len() as u64;
         let mut missing = Vec::new();
         for range in ranges {
@@ -191,7 +183,7 @@ impl BucketObject {
     }
 
     /// Fetches ranges of at most [`BUCKET_READ_BYTES`] each, several concurrently. Returns them in order.
-    fn fetch(&self, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>, StoreError> {
+    fn fetch(&self, ranges: Vec<Range<u64>>) -> StoreResult<Vec<Bytes>> {
         if ranges.is_empty() {
             return Ok(Vec::new());
         }
