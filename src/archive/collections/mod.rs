@@ -23,7 +23,7 @@ use crate::access::auth::Principal;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{COLLECTION_ITEMS_MAX, COLLECTIONS_PER_USER_MAX};
 use crate::storage::database::{
-    Collection, CollectionHead, Db, DbError, NewCollection, ReadTx, WriteTx,
+    Collection, CollectionHead, Db, DbResult, NewCollection, ReadTx, WriteTx,
 };
 use model::ItemKey;
 use model::account::Permission;
@@ -237,7 +237,7 @@ impl Collections {
     async fn change<T, F>(&self, caller: &Principal, id: Uuid, change: F) -> Result<Option<T>>
     where
         T: Send + 'static,
-        F: FnOnce(&WriteTx<'_>, CollectionHead) -> Result<T, DbError> + Send + 'static,
+        F: FnOnce(&WriteTx<'_>, CollectionHead) -> DbResult<T> + Send + 'static,
     {
         caller.require(Permission::Collections)?;
         let owner = caller.user().id;
@@ -255,7 +255,7 @@ pub fn item_keys<'a>(uris: impl Iterator<Item = &'a String>) -> Vec<ItemKey> {
 }
 
 /// Loads a collection after a change.
-fn reload(tx: &ReadTx<'_>, id: Uuid) -> Result<Option<Collection>, DbError> {
+fn reload(tx: &ReadTx<'_>, id: Uuid) -> DbResult<Option<Collection>> {
     let head = tx.find_collection_head(id)?;
     head.map(|head| tx.load_collection(head)).transpose()
 }

@@ -28,7 +28,7 @@ use super::{
 use crate::runtime::limits::{
     DOCUMENT_BYTES_MAX, INGEST_BATCH_CHUNKS, INGEST_BATCH_ITEMS, INGEST_CHUNK_LINES,
 };
-use crate::storage::database::{DbError, ItemWriteOutcome};
+use crate::storage::database::{DbError, DbResult, ItemWriteOutcome};
 use model::ItemKey;
 use model::item::Document;
 
@@ -377,7 +377,7 @@ impl BatchWriter<'_> {
         &self,
         batch: &Arc<Vec<(u64, PreparedItem)>>,
         range: Range<usize>,
-    ) -> Result<Vec<IngestedItem>, DbError> {
+    ) -> DbResult<Vec<IngestedItem>> {
         // An empty transaction would still wait for the cluster write lock.
         if range.is_empty() {
             return Ok(Vec::new());

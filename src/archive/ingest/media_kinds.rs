@@ -33,6 +33,8 @@ const DOS_EPS_MAGIC: &[u8] = &[0xC5, 0xD0, 0xD3, 0xC6];
 
 /// An ingested file of an item, with its warnings.
 pub(super) type IngestedFile = (Asset, Vec<String>);
+/// The stored file of an asset, and warnings about it.
+type StoredFile = (AssetFile, Vec<String>);
 
 impl Ingest {
     /// Ingests one file of an item: checks, measures and stores it.
@@ -52,11 +54,7 @@ impl Ingest {
     }
 
     /// Ingests a PDF. A PDF that cannot be parsed is stored as well, and served unchanged.
-    fn ingest_pdf(
-        &self,
-        name: RenditionName,
-        path: &Path,
-    ) -> IngestResult<(AssetFile, Vec<String>)> {
+    fn ingest_pdf(&self, name: RenditionName, path: &Path) -> IngestResult<StoredFile> {
         // Readers accept the signature anywhere in the first 1024 bytes (PDF Reference 1.7,
         // appendix H, note 13).
         let head = self.head(path, 1024)?;
@@ -84,11 +82,7 @@ impl Ingest {
     }
 
     /// Ingests an EPS. It is never executed; its size is read from its comments.
-    fn ingest_eps(
-        &self,
-        name: RenditionName,
-        path: &Path,
-    ) -> IngestResult<(AssetFile, Vec<String>)> {
+    fn ingest_eps(&self, name: RenditionName, path: &Path) -> IngestResult<StoredFile> {
         let head = self.head(path, EPS_HEAD_BYTES)?;
         if !head.starts_with(EPS_MAGIC) && !head.starts_with(DOS_EPS_MAGIC) {
             return Err(IngestError::Picture(
@@ -106,11 +100,7 @@ impl Ingest {
         Ok((AssetFile::Graphic(GraphicFile { name, blob, length, format, points }), warnings))
     }
 
-    fn ingest_video(
-        &self,
-        name: RenditionName,
-        path: &Path,
-    ) -> IngestResult<(AssetFile, Vec<String>)> {
+    fn ingest_video(&self, name: RenditionName, path: &Path) -> IngestResult<StoredFile> {
         let length = self.length(path)?;
         let file = File::open(path).map_err(IngestError::Unreadable)?;
         let facts = facts(&mut BufReader::new(file), length, &VideoLimits::default())

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::{ExpectedVersion, Uploads};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit::{self, AuditAction, ObjectKind};
-use crate::storage::database::{DbError, MetadataTemplate, NewTemplate, WriteTx};
+use crate::storage::database::{DbResult, MetadataTemplate, NewTemplate, WriteTx};
 use model::ContentHash;
 use model::account::OrganizationId;
 use model::item::MetadataEdits;
@@ -59,7 +59,7 @@ fn find_used(
     tx: &WriteTx<'_>,
     organization: Option<OrganizationId>,
     id: i64,
-) -> Result<Option<MetadataTemplate>, DbError> {
+) -> DbResult<Option<MetadataTemplate>> {
     let found = tx.find_template(id)?;
     Ok(found.filter(|template| is_used(template, organization)))
 }

@@ -22,7 +22,7 @@ use super::error::catch_panics;
 use super::{Ingest, IngestError, IngestResult};
 use crate::media::original::OriginalStore;
 use crate::storage::blobs::{BlobStore, StoreError};
-use crate::storage::database::{Db, DbError, OriginalRemovals, ReadTx, WriteTx};
+use crate::storage::database::{Db, DbError, DbResult, OriginalRemovals, ReadTx, WriteTx};
 use model::ContentHash;
 
 /// The number of originals that are removed concurrently in one transaction: in a bucket each removal is a
@@ -46,7 +46,7 @@ pub struct OriginalsState {
 
 impl OriginalsState {
     /// Reads the current state.
-    pub fn load(tx: &ReadTx<'_>) -> Result<Self, DbError> {
+    pub fn load(tx: &ReadTx<'_>) -> DbResult<Self> {
         Ok(Self { removals: tx.original_removals()?, last_version: tx.last_version()? })
     }
 }
@@ -67,7 +67,7 @@ pub fn remove_unreferenced(
     db: &Db,
     originals: &OriginalStore,
     unreferenced: &UnreferencedOriginals,
-) -> Result<Vec<ContentHash>, DbError> {
+) -> DbResult<Vec<ContentHash>> {
     let mut removed = Vec::new();
     for hashes in unreferenced.hashes.chunks(REMOVED_AT_ONCE) {
         // A store that hangs would hold the write lock.
@@ -103,7 +103,7 @@ fn remove_part(
     db: &Db,
     store: &BlobStore,
     part: &UnreferencedOriginals,
-) -> Result<Vec<ContentHash>, DbError> {
+) -> DbResult<Vec<ContentHash>> {
     for _ in 0..ATTEMPTS_MAX {
         let id = Uuid::now_v7().to_string();
         let announced = id.clone();
@@ -123,7 +123,7 @@ fn remove_in(
     store: &BlobStore,
     part: &UnreferencedOriginals,
     id: &str,
-) -> Result<Option<Vec<ContentHash>>, DbError> {
+) -> DbResult<Option<Vec<ContentHash>>> {
     if !tx.may_remove_originals(id)? {
         return Ok(None);
     }
@@ -155,7 +155,7 @@ pub(super) struct OriginalsGuard {
 
 impl OriginalsGuard {
     /// Fails if one of the originals was removed since then. Costs one row if no originals were removed.
-    pub(super) fn check(&self, tx: &WriteTx<'_>) -> Result<(), DbError> {
+    pub(super) fn check(&self, tx: &WriteTx<'_>) -> DbResult<()> {
         let Some(before) = &self.before else { return Ok(()) };
         let now = tx.original_removals()?;
         if !before.removals.may_have_continued(&now) {
@@ -313,7 +313,7 @@ mod tests {
         }
 
         /// Commits a transaction of an ingest that began with `before` and found this original.
-        fn commits(&self, before: OriginalsState, hash: ContentHash) -> Result<(), DbError> {
+        fn commits(&self, before: OriginalsState, hash: ContentHash) -> DbResult<()> {
             let store = self.originals.store().clone();
             let guard = OriginalsGuard { before: Some(before), store, hashes: vec![hash] };
             self.db.write_blocking(move |tx| guard.check(tx))

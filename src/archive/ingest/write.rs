@@ -5,7 +5,9 @@ use jiff::{Timestamp, tz::TimeZone};
 
 use super::IngestedItem;
 use crate::storage::audit::{self, AuditAction};
-use crate::storage::database::{DbError, ItemEdit, NewItem, PropertyChange, StoredItem, WriteTx};
+use crate::storage::database::{
+    DbError, DbResult, ItemEdit, NewItem, PropertyChange, StoredItem, WriteTx,
+};
 use model::item::{Asset, Document, PubStatus};
 use model::{AssociationKey, ContentHash, ItemKey, MediaType, RenditionExtension};
 
@@ -93,11 +95,7 @@ impl PreparedItem {
     }
 
     /// Writes the item, its history, and the items that it replaces.
-    pub(super) fn write(
-        &self,
-        tx: &WriteTx<'_>,
-        zone: &TimeZone,
-    ) -> Result<IngestedItem, DbError> {
+    pub(super) fn write(&self, tx: &WriteTx<'_>, zone: &TimeZone) -> DbResult<IngestedItem> {
         let key = &self.item.key;
         let moment = LocalMoment { now: self.item.stored, zone };
         let old = find(tx, key)?;
@@ -201,10 +199,7 @@ fn is_same_object(key: &AssociationKey, old: &Document, new: &Document) -> bool 
 }
 
 /// Finds the item `key` and parses its document.
-pub(super) fn find(
-    tx: &WriteTx<'_>,
-    key: &ItemKey,
-) -> Result<Option<(StoredItem, Document)>, DbError> {
+pub(super) fn find(tx: &WriteTx<'_>, key: &ItemKey) -> DbResult<Option<(StoredItem, Document)>> {
     let Some(item) = tx.find_item(key)? else { return Ok(None) };
     let document = Document::from_stored(&item.document).map_err(|cause| DbError::Damaged {
         what: format!("item {key}"),
@@ -230,7 +225,7 @@ fn keep_replaced_status(
     key: &ItemKey,
     old: &Document,
     document: &mut Document,
-) -> Result<(), DbError> {
+) -> DbResult<()> {
     let Some(by) = old.replaced_by() else { return Ok(()) };
     if document.pub_status() == PubStatus::Canceled {
         document.inherit_replacement(old);
@@ -262,7 +257,7 @@ fn replace_items(
     by: &ItemKey,
     replaced: Vec<(ItemKey, Option<(StoredItem, Document)>)>,
     moment: LocalMoment<'_>,
-) -> Result<Vec<ItemKey>, DbError> {
+) -> DbResult<Vec<ItemKey>> {
     let mut newly_replaced = Vec::new();
     for (key, found) in replaced {
         let Some((item, mut document)) = found else { continue };
@@ -291,7 +286,7 @@ pub(super) fn rewrite(
     order_time: Timestamp,
     document: &mut Document,
     moment: LocalMoment<'_>,
-) -> Result<(), DbError> {
+) -> DbResult<()> {
     document.set_stored(moment.now, moment.zone);
     let row = NewItem { order_time, ..moment.row(key, document) };
     tx.write_item(&row).map(drop)
@@ -303,7 +298,7 @@ pub(super) fn withdraw(
     key: &ItemKey,
     moment: LocalMoment<'_>,
     user_name: Option<String>,
-) -> Result<bool, DbError> {
+) -> DbResult<bool> {
     let Some((item, old)) = find(tx, key)? else { return Ok(false) };
     let mut document = old.clone();
     document.set_pub_status(PubStatus::Canceled);
@@ -323,7 +318,7 @@ fn record_withdrawal(
     new: &Document,
     now: Timestamp,
     user_name: Option<String>,
-) -> Result<(), DbError> {
+) -> DbResult<()> {
     let status = old.pub_status();
     let canceled = PubStatus::Canceled;
     if status == canceled {

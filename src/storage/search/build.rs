@@ -6,7 +6,7 @@ use std::thread;
 
 use super::DocumentAnalysis;
 use crate::runtime::error::{Error, Result};
-use crate::storage::database::{CommitWatcher, Db, DbError, IndexedVersion, LogPosition};
+use crate::storage::database::{CommitWatcher, Db, DbResult, IndexedVersion, LogPosition};
 use search_index::{
     ANALYSIS, CommitPosition, IndexWriter, ItemVersion, SearchIndex, VersionAdder,
 };
@@ -85,7 +85,7 @@ pub(super) fn build(
 }
 
 /// The next items, and the number after which to continue, which is `None` at the end.
-type PageRead = std::result::Result<(Option<u32>, Vec<IndexedVersion>), DbError>;
+type PageRead = DbResult<(Option<u32>, Vec<IndexedVersion>)>;
 
 fn read_page(feed: &mut CommitWatcher, after: u32, last: u32) -> PageRead {
     match feed.read(move |tx| tx.list_versions_after(after, last, INDEX_BUILD_ITEMS)) {
@@ -105,7 +105,7 @@ pub(super) fn read_versions(
     feed: &mut CommitWatcher,
     after: u32,
     last: u32,
-) -> std::result::Result<Vec<IndexedVersion>, DbError> {
+) -> DbResult<Vec<IndexedVersion>> {
     let mut versions = Vec::new();
     let mut next = Some(after);
     while let Some(after) = next {
@@ -120,7 +120,7 @@ pub(super) fn read_versions(
 pub(super) fn read_each(
     feed: &mut CommitWatcher,
     numbers: impl Iterator<Item = u32>,
-) -> std::result::Result<Vec<IndexedVersion>, DbError> {
+) -> DbResult<Vec<IndexedVersion>> {
     let mut versions = Vec::new();
     for number in numbers {
         match feed.read(move |tx| tx.find_version_numbered(number)) {

@@ -14,7 +14,7 @@ use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{SEARCH_REPLACED_MAX, SEARCH_TIME_MAX};
 use crate::runtime::telemetry;
-use crate::storage::database::{Db, DbError, LogPosition, ReadTx};
+use crate::storage::database::{Db, DbResult, LogPosition, ReadTx};
 use query::Facet;
 use search_index::{
     CommitPosition, IndexError, IndexSnapshot, OrderPosition, ResultPage, SearchFilter,
@@ -257,7 +257,7 @@ impl SearchShared {
         found: Option<SnapshotMatches>,
         known: &Replaced,
         make: F,
-    ) -> Result<FillOutcome<T, F>, DbError>
+    ) -> DbResult<FillOutcome<T, F>>
     where
         F: FnOnce(SearchResults, &ReadTx<'_>) -> Result<T>,
     {
