@@ -175,11 +175,7 @@ impl WriteTx<'_> {
     ///
     /// Fails with [`DbError::InUse`] if the current key is not `before`, because a different process was
     /// faster.
-    pub(in crate::storage::database) fn seal_all(
-        &self,
-        before: Option<KeyId>,
-        with: KeyId,
-    ) -> DbResult<SealedCount> {
+    pub(crate) fn seal_all(&self, before: Option<KeyId>, with: KeyId) -> DbResult<SealedCount> {
         if self.secrets_key()? != before {
             let why = "another process has changed the key of the secrets meanwhile";
             return Err(DbError::InUse(why.to_owned()));
