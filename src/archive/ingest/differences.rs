@@ -52,12 +52,8 @@ pub(super) fn describe(change: &PropertyChange) -> String {
 
 /// Prints a value as a text, shortened if it is long.
 fn shortened_text(value: &Value) -> String {
-    match value {
-        Value::String(text) => shorten(text, AUDIT_VALUE_CHARS_MAX),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            shorten(&value.to_string(), AUDIT_VALUE_CHARS_MAX)
-        }
-    }
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    shorten(&text, AUDIT_VALUE_CHARS_MAX)
 }
 
 #[cfg(test)]

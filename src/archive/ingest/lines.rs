@@ -246,12 +246,8 @@ fn check(
     let text = match &line.text {
         Ok(text) => text,
         Err(found) => {
-            return Some(Err(IngestError::TooLarge {
-                found: *found,
-                limit: DOCUMENT_BYTES_MAX,
-                unit: "bytes",
-                setting: "4 MiB",
-            }));
+            let refused = IngestError::check_limit(*found, DOCUMENT_BYTES_MAX, "bytes", "4 MiB");
+            return refused.err().map(Err);
         }
     };
     if text.iter().all(u8::is_ascii_whitespace) {

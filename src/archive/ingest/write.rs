@@ -150,9 +150,7 @@ impl PreparedItem {
         };
         Ok(IngestedItem::new(key, written, newly_replaced))
     }
-}
 
-impl PreparedItem {
     /// Returns the item's files after the write.
     ///
     /// New own files replace all existing own files, and new files of associated objects replace all existing

@@ -167,7 +167,7 @@ impl CredentialKind {
 
 /// The kind of an event's object. Its word precedes the id: `key/7`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[derive(IntoStaticStr, VariantNames)]
+#[derive(strum::Display, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum ObjectKind {
     /// A user, by number.
@@ -192,14 +192,6 @@ pub enum ObjectKind {
     Message,
     /// A backup, a file or any other path of the operator.
     Path,
-}
-
-impl ObjectKind {
-    /// Returns the stable word that the table, log lines and filters use.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// The user or client that acted, and the address of the request.
@@ -267,7 +259,7 @@ impl AuditEvent {
     pub fn with_object(self, kind: ObjectKind, id: impl Display) -> Self {
         // Callers choose the names of channels and items.
         let id = shorten(&id.to_string(), AUDIT_ID_CHARS_MAX);
-        Self { object: Some(format!("{}/{id}", kind.as_str())), ..self }
+        Self { object: Some(format!("{kind}/{id}")), ..self }
     }
 
     /// Adds details in a few words.
