@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use super::engine::WriteMode;
-use super::error::{DbError, DbResult};
+use super::error::{DbError, DbResult, damaged};
 use super::handle::Db;
 use super::statements::archive_migration::{ITEM_LOG, ITEMS, MigratedTable, RowBatch, TABLES};
 use super::statements::check::NamedOriginal;
@@ -51,13 +51,6 @@ pub struct ArchiveMigration {
     from: Db,
     to: Db,
     report: ReportRows,
-}
-
-fn differs(table: &str, here: usize, there: usize) -> DbError {
-    DbError::Damaged {
-        what: format!("the new database, table {table}"),
-        why: format!("it has {there} rows where the old one has {here}"),
-    }
 }
 
 fn foreign() -> DbError {
@@ -289,7 +282,9 @@ impl ArchiveMigration {
             let rows = here.rows_of(table)?;
             let there = self.to.read_blocking(move |tx| tx.rows_of(table))?;
             if rows != there {
-                return Err(differs(table.name, rows, there));
+                let what = format!("the new database, table {}", table.name);
+                let why = format!("it has {there} rows where the old one has {rows}");
+                return Err(damaged(what, &why));
             }
             tables.push((table.name, rows));
         }

@@ -27,7 +27,7 @@ use crate::runtime::limits::{
     DB_WRITE_LOCK_IDLE_MS,
 };
 use crate::storage::database::engine::ConnectionPurpose;
-use crate::storage::database::error::{DbError, DbResult, EngineError};
+use crate::storage::database::error::{DbError, DbResult, EngineError, damaged};
 
 /// Statement timeout of a database server, in milliseconds.
 const DB_STATEMENT_MS: u64 = 60_000;
@@ -85,11 +85,8 @@ impl ServerSession {
         let mut refused = Vec::new();
         for (index, config) in server.hosts() {
             let signals = Arc::new(ServerSignals::default());
-            let config = match server.login(config) {
-                Ok(config) => config,
-                // The password cannot be read, and all hosts have the same.
-                Err(cause) => return Err(unusable(server, &cause)),
-            };
+            // If the password cannot be read, no other host is tried, because all have the same.
+            let config = server.login(config).map_err(|cause| unusable(server, &cause))?;
             let connecting = connect_to(server, &config, purpose, Arc::clone(&signals));
             // The driver's timeout covers only the socket. A server may accept a connection and never answer.
             match runtime.block_on(async { timeout(DB_CONNECT_TIME * 2, connecting).await }) {
@@ -283,10 +280,7 @@ pub(super) fn number(found: &[SimpleQueryMessage]) -> DbResult<i64> {
         let SimpleQueryMessage::Row(row) = message else { return None };
         row.get(0)?.parse().ok()
     });
-    number.ok_or_else(|| DbError::Damaged {
-        what: "table writer".to_owned(),
-        why: "it does not have its one row".to_owned(),
-    })
+    number.ok_or_else(|| damaged("table writer", &"it does not have its one row"))
 }
 
 /// Runs `work`, which blocks, on a separate thread if this one drives async tasks.

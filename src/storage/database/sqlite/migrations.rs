@@ -31,9 +31,9 @@ pub(super) fn run(
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Read under the lock, because a different process may have created the tables in the meantime.
     let stored = stored_schema(&transaction)?;
-    match SchemaStatus::compare(&stored, migrations, &path.display())? {
-        SchemaStatus::Current => return Ok(()),
-        SchemaStatus::New | SchemaStatus::Older(_) => {}
+    let status = SchemaStatus::compare(&stored, migrations, &path.display())?;
+    if status == SchemaStatus::Current {
+        return Ok(());
     }
     for Migration { number, sql } in migrations {
         if *number > stored.number {
