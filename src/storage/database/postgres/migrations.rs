@@ -107,12 +107,10 @@ impl SchemaUpgrade<'_> {
             SchemaStatus::Older(_) => {
                 // The first read found no tables, so they were created after it.
                 let Some(watch) = watch else {
-                    let problem = format!(
-                        "another process is creating the tables of {}",
-                        self.server.name()
-                    );
+                    let name = self.server.name();
                     return Err(DbError::InUse(format!(
-                        "{problem}; try again when it has finished"
+                        "another process is creating the tables of {name}; try again when it has \
+                         finished"
                     )));
                 };
                 watch.end(tx, self.server)?;

@@ -43,17 +43,17 @@ enum MigratedValue {
 impl MigratedValue {
     fn read(row: &dyn ResultRow, column: &TableColumn) -> DbResult<Self> {
         let name = column.name.as_str();
-        Ok(match column.kind {
-            ColumnType::Int => row.get::<Option<i64>>(name)?.map_or(Self::Null, Self::Int),
-            ColumnType::Bool => {
-                row.get::<Option<bool>>(name)?.map_or(Self::Null, |is| Self::Int(i64::from(is)))
+        let value = match column.kind {
+            ColumnType::Int => row.get::<Option<i64>>(name)?.map(Self::Int),
+            ColumnType::Bool => row.get::<Option<bool>>(name)?.map(|is| Self::Int(i64::from(is))),
+            ColumnType::Text => {
+                let text: Option<String> = row.get(name)?;
+                // PostgreSQL refuses texts that contain a zero character.
+                text.map(|text| Self::Text(text.replace('\0', "\u{fffd}")))
             }
-            // PostgreSQL refuses texts that contain a zero character.
-            ColumnType::Text => row
-                .get::<Option<String>>(name)?
-                .map_or(Self::Null, |text| Self::Text(text.replace('\0', "\u{fffd}"))),
-            ColumnType::Blob => row.get::<Option<Vec<u8>>>(name)?.map_or(Self::Null, Self::Blob),
-        })
+            ColumnType::Blob => row.get::<Option<Vec<u8>>>(name)?.map(Self::Blob),
+        };
+        Ok(value.unwrap_or(Self::Null))
     }
 
     /// Returns the value as the parameter for a column of this type.
@@ -146,12 +146,9 @@ impl ReadTx<'_> {
     ) -> DbResult<()> {
         let columns = migrated_columns(self.tx, table)?;
         let names = column_list(&columns);
-        let sql = format!(
-            "SELECT {names} FROM {} WHERE {} ORDER BY {}",
-            table.name,
-            table.row_condition(),
-            table.order
-        );
+        let MigratedTable { name, order, .. } = table;
+        let condition = table.row_condition();
+        let sql = format!("SELECT {names} FROM {name} WHERE {condition} ORDER BY {order}");
         let mut rows = Vec::new();
         let mut bytes = 0;
         self.tx.each(&sql, params![], |row| {
@@ -177,11 +174,9 @@ impl ReadTx<'_> {
     ) -> DbResult<RowBatch> {
         let columns = migrated_columns(self.tx, table)?;
         let names = column_list(&columns);
-        let sql = format!(
-            "SELECT {names} FROM {} WHERE {number} > ?1 ORDER BY {number} LIMIT ?2",
-            table.name,
-            number = table.order
-        );
+        let MigratedTable { name, order, .. } = table;
+        let sql =
+            format!("SELECT {names} FROM {name} WHERE {order} > ?1 ORDER BY {order} LIMIT ?2");
         let mut rows = Vec::new();
         let mut bytes = 0;
         self.tx.each_until(&sql, params![after, MIGRATION_BATCH_ROWS], |row| {
@@ -231,11 +226,10 @@ impl ReadTx<'_> {
         numbers: &RangeInclusive<i64>,
     ) -> DbResult<ContentHash> {
         let columns = migrated_columns(self.tx, table)?;
+        let names = column_list(&columns);
+        let MigratedTable { name, order, .. } = table;
         let sql = format!(
-            "SELECT {} FROM {} WHERE {number} >= ?1 AND {number} <= ?2 ORDER BY {number}",
-            column_list(&columns),
-            table.name,
-            number = table.order
+            "SELECT {names} FROM {name} WHERE {order} >= ?1 AND {order} <= ?2 ORDER BY {order}"
         );
         let mut mark = ContentHash::hasher();
         self.tx.each(&sql, params![*numbers.start(), *numbers.end()], |row| {
@@ -332,15 +326,14 @@ impl WriteTx<'_> {
 
     /// Removes one batch of rows of a table that is copied as a whole. Returns their number, 0 at the end.
     pub(crate) fn clear_some(&self, table: &MigratedTable) -> DbResult<usize> {
+        let MigratedTable { name, order, .. } = table;
+        let condition = table.row_condition();
+        // PostgreSQL's `DELETE` has no `LIMIT`, so a subquery selects the rows.
         let sql = format!(
-            // PostgreSQL's `DELETE` has no `LIMIT`, so a subquery selects the rows.
             "DELETE FROM {name} WHERE ({order}) IN
-             (SELECT {order} FROM {name} WHERE {} ORDER BY {order} LIMIT {MIGRATION_BATCH_ROWS})",
-            table.row_condition(),
-            name = table.name,
-            order = table.order
+             (SELECT {order} FROM {name} WHERE {condition} ORDER BY {order} LIMIT ?1)"
         );
-        self.tx.execute(&sql, params![])
+        self.tx.execute(&sql, params![MIGRATION_BATCH_ROWS])
     }
 
     /// Removes all rows of a table that is copied as a whole.
