@@ -57,54 +57,58 @@ struct PublishedFiles {
     warnings: Vec<String>,
 }
 
-/// The publication of an upload.
-struct Publication<'a> {
+/// A finished upload, and the ingest that makes an item of it.
+struct UploadedFile<'a> {
     ingest: &'a Ingest,
     pending: &'a PendingUploads,
     upload: &'a PendingUpload,
+}
+
+/// The publication of an upload.
+struct Publication<'a> {
+    file: UploadedFile<'a>,
     request: &'a PublishRequest,
     /// The time of arrival.
     now: Timestamp,
 }
 
-impl Ingest {
-    /// Returns the media type of an upload, by the name of its file.
-    fn upload_type(upload: &PendingUpload) -> IngestResult<MediaType> {
-        let extension = files::extension(Path::new(&upload.file_name));
+impl UploadedFile<'_> {
+    /// Returns the media type, by the name of the file.
+    fn media_type(&self) -> IngestResult<MediaType> {
+        let extension = files::extension(Path::new(&self.upload.file_name));
         files::media_type(&extension).ok_or(IngestError::Kind)
     }
 
+    /// Returns the name of the file without its extension.
+    fn stem(&self) -> &str {
+        let stem = Path::new(&self.upload.file_name).file_stem();
+        stem.and_then(|stem| stem.to_str()).unwrap_or_default()
+    }
+
     /// Reads a photograph from the parts of its upload, once the memory budget allows it.
-    fn load_upload(
-        &self,
-        pending: &PendingUploads,
-        upload: &PendingUpload,
-    ) -> IngestResult<LoadedPhotograph<'_>> {
-        let share = self.memory.acquire(upload.length);
-        let mut bytes = Vec::with_capacity(usize::try_from(upload.length).unwrap_or_default());
-        pending.read(upload, &mut |part| {
+    fn load(&self) -> IngestResult<LoadedPhotograph<'_>> {
+        let length = self.upload.length;
+        let share = self.ingest.memory.acquire(length);
+        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+        self.pending.read(self.upload, &mut |part| {
             bytes.extend_from_slice(part);
             Ok(())
         })?;
-        let picture = photograph::parse(bytes, &self.limits)?;
-        self.fits(&picture, upload.length)?;
+        let picture = photograph::parse(bytes, &self.ingest.limits)?;
+        self.ingest.fits(&picture, length)?;
         Ok(LoadedPhotograph { picture, share })
     }
 
     /// Describes the item that an upload would become.
-    fn describe_upload(
-        &self,
-        pending: &PendingUploads,
-        upload: &PendingUpload,
-    ) -> IngestResult<UploadDescription> {
-        let media_type = Self::upload_type(upload)?;
+    fn describe(&self) -> IngestResult<UploadDescription> {
+        let media_type = self.media_type()?;
         if media_type != MediaType::Image {
-            return self.describe_file(media_type, stem(upload));
+            return self.describe_other(media_type);
         }
-        let loaded = self.load_upload(pending, upload)?;
+        let loaded = self.load()?;
         let picture = &loaded.picture;
-        let key = key_of_stem(media_type, stem(upload), || picture.derived_id());
-        let (document, document_warnings) = picture.document(&key, &self.zone)?;
+        let key = key_of_stem(media_type, self.stem(), || picture.derived_id());
+        let (document, document_warnings) = picture.document(&key, &self.ingest.zone)?;
         let warnings = [picture.metadata.warnings.clone(), document_warnings].concat();
         let size = picture.shown_size();
         Ok(UploadDescription {
@@ -119,7 +123,8 @@ impl Ingest {
     }
 
     /// Describes the item that a graphic or a video would become. Its file has no caption.
-    fn describe_file(&self, media_type: MediaType, stem: &str) -> IngestResult<UploadDescription> {
+    fn describe_other(&self, media_type: MediaType) -> IngestResult<UploadDescription> {
+        let stem = self.stem();
         let mut is_derived = false;
         let key = key_of_stem(media_type, stem, || {
             is_derived = true;
@@ -137,35 +142,27 @@ impl Ingest {
     }
 
     /// Renders a small JPEG of an uploaded photograph; `None` for other files.
-    fn preview_upload(
-        &self,
-        pending: &PendingUploads,
-        upload: &PendingUpload,
-    ) -> IngestResult<Option<Vec<u8>>> {
-        if Self::upload_type(upload)? != MediaType::Image {
+    fn preview(&self) -> IngestResult<Option<Vec<u8>>> {
+        if self.media_type()? != MediaType::Image {
             return Ok(None);
         }
-        let LoadedPhotograph { picture, mut share } = self.load_upload(pending, upload)?;
-        share.grow(picture.memory_bytes(&self.originals));
-        picture.preview(UPLOAD_PREVIEW_PX, &self.limits, &self.marker).map(Some)
+        let Ingest { originals, limits, marker, .. } = self.ingest;
+        let LoadedPhotograph { picture, mut share } = self.load()?;
+        share.grow(picture.memory_bytes(originals));
+        picture.preview(UPLOAD_PREVIEW_PX, limits, marker).map(Some)
     }
 
     /// Publishes an upload; `now` is its time of arrival.
     ///
     /// Fails with the refusal of the file, or with [`IngestError::Document`] for a document that violates the
     /// schema or the house rules.
-    fn publish_upload(
-        &self,
-        pending: &PendingUploads,
-        upload: &PendingUpload,
-        request: &PublishRequest,
-        now: Timestamp,
-    ) -> IngestResult<PublishOutcome> {
-        let media_type = Self::upload_type(upload)?;
-        self.storing(
+    fn publish(&self, request: &PublishRequest, now: Timestamp) -> IngestResult<PublishOutcome> {
+        let media_type = self.media_type()?;
+        self.ingest.storing(
             |outcome: &PublishOutcome| matches!(outcome, PublishOutcome::Published(_)),
             |ingest| {
-                let publication = Publication { ingest, pending, upload, request, now };
+                let file = UploadedFile { ingest, pending: self.pending, upload: self.upload };
+                let publication = Publication { file, request, now };
                 if media_type == MediaType::Image {
                     publication.photograph()
                 } else {
@@ -176,23 +173,23 @@ impl Ingest {
     }
 
     fn exists(&self, key: &ItemKey) -> IngestResult<bool> {
-        Ok(self.find_item(key)?.is_some())
+        Ok(self.ingest.find_item(key)?.is_some())
     }
 }
 
 impl Publication<'_> {
     fn photograph(&self) -> IngestResult<PublishOutcome> {
-        let loaded = self.ingest.load_upload(self.pending, self.upload)?;
+        let loaded = self.file.load()?;
         let picture = &loaded.picture;
         let key = self.key(MediaType::Image, || picture.derived_id());
         if self.is_refused(&key)? {
             return Ok(PublishOutcome::Exists(key));
         }
-        let (described, document_warnings) = picture.document(&key, &self.ingest.zone)?;
+        let (described, document_warnings) = picture.document(&key, &self.file.ingest.zone)?;
         // Built before the file is stored, so that a refused document leaves nothing behind.
         let published = self.document(&key, described.fields().clone())?;
         let (picture, picture_warnings) =
-            self.ingest.store(loaded, RenditionName::NORMAL_HIRES)?;
+            self.file.ingest.store(loaded, RenditionName::NORMAL_HIRES)?;
         let assets = vec![Asset::own(AssetFile::Picture(picture))];
         let warnings = [picture_warnings, document_warnings].concat();
         self.write(key, published, PublishedFiles { assets, warnings })
@@ -200,27 +197,28 @@ impl Publication<'_> {
 
     /// Publishes a graphic or a video.
     fn file(&self, media_type: MediaType) -> IngestResult<PublishOutcome> {
-        let name = files::single_name(Path::new(&self.upload.file_name));
+        let name = files::single_name(Path::new(&self.file.upload.file_name));
         let name = name.ok_or(IngestError::Kind)?;
         let (file, content) = self.assemble()?;
         let key = self.key(media_type, || photograph::derived_id(content));
         if self.is_refused(&key)? {
             return Ok(PublishOutcome::Exists(key));
         }
-        let described = Map::from_iter([("headline".to_owned(), Value::from(stem(self.upload)))]);
+        let described = Map::from_iter([("headline".to_owned(), Value::from(self.file.stem()))]);
         let published = self.document(&key, described)?;
-        let (asset, mut warnings) = self.ingest.ingest_file(&name, file.path())?;
+        let (asset, mut warnings) = self.file.ingest.ingest_file(&name, file.path())?;
         let mut assets = vec![asset];
         let files = [(name, file.path().to_owned())];
-        warnings.extend(self.ingest.create_missing(media_type, &mut assets, &files)?);
+        warnings.extend(self.file.ingest.create_missing(media_type, &mut assets, &files)?);
         self.write(key, published, PublishedFiles { assets, warnings })
     }
 
     /// Writes the parts of the upload to one file, and returns it with the hash of its content.
     fn assemble(&self) -> IngestResult<(SpooledFile, ContentHash)> {
-        let mut file = self.pending.spool().create_blocking().map_err(IngestError::Unreadable)?;
+        let mut file =
+            self.file.pending.spool().create_blocking().map_err(IngestError::Unreadable)?;
         let mut content = ContentHash::hasher();
-        self.pending.read(self.upload, &mut |part| {
+        self.file.pending.read(self.file.upload, &mut |part| {
             content.update(part);
             file.write(part)
         })?;
@@ -233,14 +231,14 @@ impl Publication<'_> {
             (Some(id), _) => ItemKey { media_type, id: id.clone() },
             (None, ExistingPolicy::New) => ItemKey { media_type, id: derived_id() },
             (None, ExistingPolicy::Refuse | ExistingPolicy::Replace) => {
-                key_of_stem(media_type, stem(self.upload), derived_id)
+                key_of_stem(media_type, self.file.stem(), derived_id)
             }
         }
     }
 
     /// Returns whether the item exists and the request does not replace it.
     fn is_refused(&self, key: &ItemKey) -> IngestResult<bool> {
-        Ok(self.request.existing != ExistingPolicy::Replace && self.ingest.exists(key)?)
+        Ok(self.request.existing != ExistingPolicy::Replace && self.file.exists(key)?)
     }
 
     /// Builds the document from the file's metadata, the template and the editor's changes, in this order. If the
@@ -251,14 +249,14 @@ impl Publication<'_> {
         key: &ItemKey,
         mut fields: Map<String, Value>,
     ) -> IngestResult<PublishedDocument> {
-        let found = self.ingest.find_item(key)?;
+        let found = self.file.ingest.find_item(key)?;
         let old = found.as_ref().map(|item| Document::from_stored(&item.document)).transpose()?;
         if let Some(old) = &old {
             keep_visibility(&mut fields, old);
         }
         self.request.template.apply(&mut fields);
         merge_patch(&mut fields, &self.request.patch);
-        let mut document = self.ingest.validated(key, fields)?;
+        let mut document = self.file.ingest.validated(key, fields)?;
         if let Some(old) = &old {
             document.inherit_version(old);
             document.increment_version();
@@ -278,20 +276,20 @@ impl Publication<'_> {
         let PublishedDocument { document, previous } = published;
         let PublishedFiles { assets, warnings } = files;
         let event = audit::event(AuditAction::ItemStored).with_object(ObjectKind::Item, &key);
-        let file = Some(self.upload.file_name.clone());
+        let file = Some(self.file.upload.file_name.clone());
         let change = PropertyChange { property: "file".to_owned(), old: None, new: file };
         let user_name = event.actor.user_name.clone();
         let edit = write::item_edit(&document, vec![change], self.now, user_name);
-        let moment = LocalMoment { now: self.now, zone: &self.ingest.zone };
+        let moment = LocalMoment { now: self.now, zone: &self.file.ingest.zone };
         let mut prepared = PreparedItem::new(&key, document, Some(assets), moment);
         // Graphics and videos have further files, which arrive separately.
         if key.media_type != MediaType::Image {
             prepared = prepared.into_single_file();
         }
         let refuses = self.request.existing != ExistingPolicy::Replace;
-        let zone = self.ingest.zone.clone();
-        let guard = self.ingest.guard(prepared.originals());
-        Ok(self.ingest.db.write_blocking(move |tx| {
+        let zone = self.file.ingest.zone.clone();
+        let guard = self.file.ingest.guard(prepared.originals());
+        Ok(self.file.ingest.db.write_blocking(move |tx| {
             guard.check(tx)?;
             let current = write::find(tx, &key)?;
             if refuses && current.is_some() {
@@ -326,12 +324,6 @@ fn keep_visibility(fields: &mut Map<String, Value>, old: &Document) {
     }
 }
 
-/// Returns the name of an upload's file without its extension.
-fn stem(upload: &PendingUpload) -> &str {
-    let stem = Path::new(&upload.file_name).file_stem();
-    stem.and_then(|stem| stem.to_str()).unwrap_or_default()
-}
-
 /// Adds the name of the file to a refusal of the file. Problems of the document have places of their own.
 fn name_file(error: IngestError, upload: &PendingUpload) -> IngestError {
     let is_about_document = matches!(error, IngestError::Document(_));
@@ -350,12 +342,12 @@ impl Uploads {
         &self,
         upload: PendingUpload,
     ) -> Result<IngestResult<UploadDescription>> {
-        self.work_on(upload, Ingest::describe_upload).await
+        self.work_on(upload, |file| file.describe()).await
     }
 
     /// Renders a small JPEG of an uploaded photograph; `None` for other files.
     pub async fn preview(&self, upload: PendingUpload) -> Result<IngestResult<Option<Vec<u8>>>> {
-        self.work_on(upload, Ingest::preview_upload).await
+        self.work_on(upload, |file| file.preview()).await
     }
 
     /// Publishes an upload, and removes it once its item is stored.
@@ -367,10 +359,7 @@ impl Uploads {
     ) -> Result<IngestResult<PublishOutcome>> {
         let id = upload.id;
         let name = upload.file_name.clone();
-        let outcome = self.work_on(upload, move |ingest, pending, upload| {
-            ingest.publish_upload(pending, upload, &request, now)
-        });
-        let outcome = outcome.await;
+        let outcome = self.work_on(upload, move |file| file.publish(&request, now)).await;
         self.record_failure(&name, &outcome, now);
         let published = outcome?;
         if let Ok(PublishOutcome::Published(_)) = &published
@@ -386,11 +375,12 @@ impl Uploads {
     async fn work_on<T: Send + 'static>(
         &self,
         upload: PendingUpload,
-        work: impl FnOnce(&Ingest, &PendingUploads, &PendingUpload) -> IngestResult<T> + Send + 'static,
+        work: impl FnOnce(&UploadedFile<'_>) -> IngestResult<T> + Send + 'static,
     ) -> Result<IngestResult<T>> {
         let pending = self.pending().clone();
         let outcome = self.work(move |ingest| {
-            work(ingest, &pending, &upload).map_err(|error| name_file(error, &upload))
+            let file = UploadedFile { ingest, pending: &pending, upload: &upload };
+            work(&file).map_err(|error| name_file(error, &upload))
         });
         outcome.await
     }
