@@ -222,19 +222,12 @@ impl PendingUploads {
         let swept = swept.await?;
         let removed = swept.len();
         if removed == 0 {
-            self.remove_orphans().await?;
-            return Ok(0);
+            let inner = Arc::clone(&self.inner);
+            let orphans = tokio::task::spawn_blocking(move || inner.remove_orphans());
+            return orphans.await.map_err(Error::internal)?.map(|()| 0);
         }
         self.remove_parts(swept.into_iter().flatten().collect()).await;
         Ok(removed)
-    }
-
-    /// Removes parts that belong to no upload. Their requests broke off before the parts were recorded, or a
-    /// process was killed before it removed them.
-    async fn remove_orphans(&self) -> Result<()> {
-        let inner = Arc::clone(&self.inner);
-        let removed = tokio::task::spawn_blocking(move || inner.remove_orphans());
-        removed.await.map_err(Error::internal)?
     }
 
     fn expiry(&self, now: Timestamp) -> Timestamp {
@@ -271,7 +264,8 @@ impl PendingUploads {
 }
 
 impl PendingInner {
-    /// Removes parts that belong to no upload. Blocks the thread.
+    /// Removes parts that belong to no upload. Their requests broke off before the parts were recorded, or a
+    /// process was killed before it removed them. Blocks the thread.
     fn remove_orphans(&self) -> Result<()> {
         self.parts.sweep().map_err(unavailable)?;
         // With a bucket each age is a request, so only the ages of possible orphans are read.
