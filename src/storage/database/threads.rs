@@ -166,11 +166,7 @@ impl DatabaseThreads {
         keys: Keyring,
         write: impl FnOnce(&WriteTx<'_>) -> DbResult<T> + Send + 'static,
     ) -> DbResult<(T, i64)> {
-        let (sender, receiver) = mpsc::sync_channel(1);
-        let job: Write = Box::new(move |connection| {
-            drop(sender.send(connection.write(mode, &keys, write)));
-        });
-        self.run(&receiver, job)
+        self.run(move |connection| connection.write(mode, &keys, write))
     }
 
     /// Runs `write` as [`DatabaseThreads::write`] does, but before all queued ones.
@@ -199,11 +195,7 @@ impl DatabaseThreads {
     /// Empties the write-ahead log, if there is one and no connection reads from it. Otherwise it is removed
     /// when the last connection closes.
     pub(super) fn checkpoint(&self) {
-        let (sender, receiver) = mpsc::sync_channel(1);
-        let job: Write = Box::new(move |connection| {
-            drop(sender.send(connection.checkpoint()));
-        });
-        if let Err(cause) = self.run(&receiver, job) {
+        if let Err(cause) = self.run(|connection| connection.checkpoint()) {
             tracing::warn!(
                 "database: checkpoint failed; the write-ahead log may contain unencrypted secrets \
                  until the last process closes the database: {cause}"
@@ -211,7 +203,12 @@ impl DatabaseThreads {
         }
     }
 
-    fn run<T>(&self, receiver: &Receiver<DbResult<T>>, job: Write) -> DbResult<T> {
+    fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut dyn EngineConnection) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<T> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let job: Write = Box::new(move |connection| drop(sender.send(work(connection))));
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         // Blocks while the queue is full, because the callers are threads rather than async tasks.
         queues.writes.send(QueuedWork::new("write", job)).map_err(|_| DbError::Closed)?;
