@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::{ExpectedVersion, Uploads};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit::{self, AuditAction, ObjectKind};
-use crate::storage::database::{DbResult, MetadataTemplate, NewTemplate, WriteTx};
+use crate::storage::database::{DbResult, MetadataTemplate, NewTemplate, ReadTx};
 use model::ContentHash;
 use model::account::OrganizationId;
 use model::item::MetadataEdits;
@@ -56,23 +56,19 @@ pub fn template_tag(template: &MetadataTemplate) -> String {
 
 /// Finds the template `id`, if `organization` may use it.
 fn find_used(
-    tx: &WriteTx<'_>,
+    tx: &ReadTx<'_>,
     organization: Option<OrganizationId>,
     id: i64,
 ) -> DbResult<Option<MetadataTemplate>> {
     let found = tx.find_template(id)?;
-    Ok(found.filter(|template| is_used(template, organization)))
+    // A template without an organization is shared.
+    Ok(found.filter(|found| found.organization.is_none() || found.organization == organization))
 }
 
 /// Returns the error for one more template than an owner may have.
 fn too_many() -> Error {
     let message = format!("there are {TEMPLATES_MAX} templates already; remove some");
     Error::new(ErrorKind::Conflict, message)
-}
-
-/// Returns whether a member of `organization` may use the template.
-fn is_used(template: &MetadataTemplate, organization: Option<OrganizationId>) -> bool {
-    template.organization.is_none() || template.organization == organization
 }
 
 impl Uploads {
@@ -90,8 +86,7 @@ impl Uploads {
         organization: Option<OrganizationId>,
         id: i64,
     ) -> Result<Option<MetadataTemplate>> {
-        let found = self.ingest_here().db.read(move |tx| tx.find_template(id)).await?;
-        Ok(found.filter(|template| is_used(template, organization)))
+        Ok(self.ingest_here().db.read(move |tx| find_used(tx, organization, id)).await?)
     }
 
     /// Stores a new template.
