@@ -96,14 +96,11 @@ impl Uploads {
 
 /// Lists the changed properties of each of `changes`, newest first.
 fn entries(changes: &[RightsChange]) -> Vec<ItemRightsChange> {
+    // Nothing was set before the first change.
     let nothing = RightsMetadata::default();
-    let mut entries = Vec::new();
-    for (index, change) in changes.iter().take(RIGHTS_CHANGES_MAX).enumerate() {
-        // Nothing was set before the first change.
-        let before = changes.get(index + 1).map_or(&nothing, |before| &before.rights);
-        entries.push(entry(change, before));
-    }
-    entries
+    let before = changes.iter().skip(1).map(|change| &change.rights).chain([&nothing]);
+    let listed = changes.iter().zip(before).take(RIGHTS_CHANGES_MAX);
+    listed.map(|(change, before)| entry(change, before)).collect()
 }
 
 /// Lists the properties that `change` changed; `before` are the rights before it.
