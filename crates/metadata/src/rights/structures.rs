@@ -17,7 +17,6 @@ pub(super) static CREATOR_CONTACT_INFO: Structure = Structure {
         one("region", IptcCore, "CiAdrRegion", Text),
         one("weburlwork", IptcCore, "CiUrlWork", Uri),
     ],
-    any_property: false,
 };
 
 pub(super) static ARTWORK_OR_OBJECT: Structure = Structure {
@@ -41,7 +40,6 @@ pub(super) static ARTWORK_OR_OBJECT: Structure = Structure {
         bag("stylePeriod", IptcExt, "AOStylePeriod", Text),
         one("title", IptcExt, "AOTitle", AltLang),
     ],
-    any_property: false,
 };
 
 pub(super) static CV_TERM: Structure = Structure {
@@ -52,7 +50,6 @@ pub(super) static CV_TERM: Structure = Structure {
         one("cvTermName", IptcExt, "CvTermName", AltLang),
         one("cvTermRefinedAbout", IptcExt, "CvTermRefinedAbout", Uri),
     ],
-    any_property: false,
 };
 
 pub(super) static EMBD_ENC_RIGHTS_EXPR: Structure = Structure {
@@ -62,13 +59,11 @@ pub(super) static EMBD_ENC_RIGHTS_EXPR: Structure = Structure {
         one("rightsExprEncType", IptcExt, "RightsExprEncType", Text),
         one("rightsExprLangId", IptcExt, "RightsExprLangId", Uri),
     ],
-    any_property: false,
 };
 
 pub(super) static ENTITY: Structure = Structure {
     name: "Entity",
     members: &[bag("identifiers", Xmp, "Identifier", Uri), one("name", IptcExt, "Name", AltLang)],
-    any_property: false,
 };
 
 pub(super) static ENTITY_W_ROLE: Structure = Structure {
@@ -78,7 +73,6 @@ pub(super) static ENTITY_W_ROLE: Structure = Structure {
         one("name", IptcExt, "Name", AltLang),
         bag("role", IptcExt, "Role", Text),
     ],
-    any_property: false,
 };
 
 pub(super) static IMAGE_REGION: Structure = Structure {
@@ -90,7 +84,6 @@ pub(super) static IMAGE_REGION: Structure = Structure {
         bag("rCtype", IptcExt, "rCtype", Structure(&ENTITY)),
         bag("rRole", IptcExt, "rRole", Structure(&ENTITY)),
     ],
-    any_property: true,
 };
 
 pub(super) static REGION_BOUNDARY: Structure = Structure {
@@ -105,7 +98,6 @@ pub(super) static REGION_BOUNDARY: Structure = Structure {
         one("rbRx", IptcExt, "rbRx", Number(Decimal)),
         seq("rbVertices", IptcExt, "rbVertices", Structure(&REGION_BOUNDARY_POINT)),
     ],
-    any_property: false,
 };
 
 pub(super) static REGION_BOUNDARY_POINT: Structure = Structure {
@@ -114,7 +106,6 @@ pub(super) static REGION_BOUNDARY_POINT: Structure = Structure {
         one("rbX", IptcExt, "rbX", Number(Decimal)),
         one("rbY", IptcExt, "rbY", Number(Decimal)),
     ],
-    any_property: false,
 };
 
 pub(super) static LINKED_ENC_RIGHTS_EXPR: Structure = Structure {
@@ -124,7 +115,6 @@ pub(super) static LINKED_ENC_RIGHTS_EXPR: Structure = Structure {
         one("rightsExprEncType", IptcExt, "RightsExprEncType", Uri),
         one("rightsExprLangId", IptcExt, "RightsExprLangId", Uri),
     ],
-    any_property: false,
 };
 
 pub(super) static LOCATION: Structure = Structure {
@@ -143,7 +133,6 @@ pub(super) static LOCATION: Structure = Structure {
         one("sublocation", IptcExt, "Sublocation", Text),
         one("worldRegion", IptcExt, "WorldRegion", Text),
     ],
-    any_property: false,
 };
 
 pub(super) static PERSON_W_DETAILS: Structure = Structure {
@@ -154,7 +143,6 @@ pub(super) static PERSON_W_DETAILS: Structure = Structure {
         bag("identifiers", IptcExt, "PersonId", Uri),
         one("name", IptcExt, "PersonName", AltLang),
     ],
-    any_property: false,
 };
 
 pub(super) static PRODUCT_W_GTIN: Structure = Structure {
@@ -165,7 +153,6 @@ pub(super) static PRODUCT_W_GTIN: Structure = Structure {
         bag("identifiers", IptcExt, "ProductId", Uri),
         one("name", IptcExt, "ProductName", AltLang),
     ],
-    any_property: false,
 };
 
 pub(super) static REGISTRY_ENTRY: Structure = Structure {
@@ -175,7 +162,6 @@ pub(super) static REGISTRY_ENTRY: Structure = Structure {
         one("registryIdentifier", IptcExt, "RegOrgId", Text),
         one("role", IptcExt, "RegEntryRole", Uri),
     ],
-    any_property: false,
 };
 
 pub(super) static LICENSOR: Structure = Structure {
@@ -196,7 +182,6 @@ pub(super) static LICENSOR: Structure = Structure {
         one("licensorEmail", Plus, "LicensorEmail", Text),
         one("licensorUrl", Plus, "LicensorURL", Uri),
     ],
-    any_property: false,
 };
 
 pub(super) static COPYRIGHT_OWNER: Structure = Structure {
@@ -205,7 +190,6 @@ pub(super) static COPYRIGHT_OWNER: Structure = Structure {
         one("copyrightOwnerId", Plus, "CopyrightOwnerID", Text),
         one("copyrightOwnerName", Plus, "CopyrightOwnerName", Text),
     ],
-    any_property: false,
 };
 
 pub(super) static IMAGE_CREATOR: Structure = Structure {
@@ -214,7 +198,6 @@ pub(super) static IMAGE_CREATOR: Structure = Structure {
         one("imageCreatorId", Plus, "ImageCreatorID", Text),
         one("imageCreatorName", Plus, "ImageCreatorName", Text),
     ],
-    any_property: false,
 };
 
 pub(super) static IMAGE_SUPPLIER: Structure = Structure {
@@ -223,5 +206,4 @@ pub(super) static IMAGE_SUPPLIER: Structure = Structure {
         one("imageSupplierId", Plus, "ImageSupplierID", Text),
         one("imageSupplierName", Plus, "ImageSupplierName", Text),
     ],
-    any_property: false,
 };

@@ -141,14 +141,17 @@ pub struct Structure {
     pub name: &'static str,
     /// The members that the structure defines.
     pub members: &'static [Member],
-    /// True if properties of pictures may be members too, as in an image region.
-    pub any_property: bool,
 }
 
 impl Structure {
+    /// Returns whether properties of pictures may be members too, as in an image region.
+    pub(super) fn any_property(&self) -> bool {
+        self.name == IMAGE_REGION.name
+    }
+
     /// Lists the members, in the order in which they are written.
     pub fn members(&self) -> impl Iterator<Item = &'static Member> {
-        let properties = if self.any_property { &PROPERTIES[..] } else { &[] };
+        let properties = if self.any_property() { &PROPERTIES[..] } else { &[] };
         let properties = properties.iter().filter(|property| property.is_carried_in_regions());
         self.members.iter().chain(properties.map(|property| &property.member))
     }

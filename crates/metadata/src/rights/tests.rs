@@ -553,7 +553,7 @@ fn any_value(member: &'static Member, regions: bool) -> BoxedStrategy<Value> {
         ValueKind::Number(kind) => any_number(kind),
         ValueKind::Structure(structure) => {
             let members: Vec<&Member> = structure.members().collect();
-            let members = members.into_iter().filter(|_| regions || !structure.any_property);
+            let members = members.into_iter().filter(|_| regions || !structure.any_property());
             let pairs: Vec<BoxedStrategy<(String, Value)>> = members
                 .map(|member| {
                     any_value(member, false)
