@@ -89,12 +89,9 @@ impl OAuthErrorCode {
             }
         }
     }
-
-    /// Returns the value of `error`.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
 }
+
+model::impl_as_str!(OAuthErrorCode);
 
 /// Replaces the characters that RFC 6749 §5.2 does not allow: all except printable ASCII without `"` and `\`.
 pub(super) fn description(text: &str) -> String {

@@ -51,7 +51,7 @@ pub enum Prompt {
     SelectAccount,
 }
 
-/// The kind of response that a client requests, by the tokens in it.
+/// The kind of response that a client requests, by the tokens in it; consent is stored under its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[derive(EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
@@ -64,12 +64,9 @@ pub enum ResponseType {
     IdTokenAndToken,
 }
 
-impl ResponseType {
-    /// Returns the words in requests, under which consent is stored.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
+model::impl_as_str!(ResponseType);
 
+impl ResponseType {
     fn grant(self) -> GrantType {
         match self {
             Self::Code => GrantType::AuthorizationCode,

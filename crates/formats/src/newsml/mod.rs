@@ -50,18 +50,7 @@ pub enum NewsmlVersion {
     V2_35,
 }
 
-impl NewsmlVersion {
-    /// Returns the number of the version as in messages.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
-    /// Returns whether messages of this version state rights and provenance.
-    fn has_rights(self) -> bool {
-        self == Self::V2_35
-    }
-}
+model::impl_as_str!(NewsmlVersion);
 
 /// Writes a document as a NewsML-G2 message in UTF-8.
 ///

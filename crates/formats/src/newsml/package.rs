@@ -32,7 +32,8 @@ pub(super) fn write(
     let nothing = Map::new();
     let main = document.as_object().unwrap_or(&nothing);
     let version = message.version;
-    let entries = entries(main, version.has_rights().then_some(rights));
+    let has_rights = version == NewsmlVersion::V2_35;
+    let entries = entries(main, has_rights.then_some(rights));
     let sender = lexical::one_line(message.sender);
     let versioned = item::version_time(main, message.sent);
     // A malformed time would make the message invalid.
