@@ -8,7 +8,6 @@ pub mod caption;
 mod cutpaste;
 mod html;
 mod indesign;
-mod limits;
 pub mod mp4;
 mod newsml;
 mod ninjs;

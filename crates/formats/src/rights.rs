@@ -18,13 +18,6 @@ pub struct DocumentRights {
     pub associations: BTreeMap<String, RightsMetadata>,
 }
 
-impl DocumentRights {
-    /// Returns the rights of the associated object `key`.
-    pub(crate) fn of_association(&self, key: &str) -> Option<&RightsMetadata> {
-        self.associations.get(key)
-    }
-}
-
 /// The digital source type among the trust indicators of a document.
 pub(crate) struct SourceTypeIndicator<'a> {
     pub(crate) code: &'a str,

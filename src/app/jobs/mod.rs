@@ -15,7 +15,7 @@ use super::audit_log::sweep_events;
 use crate::cluster::guard::ClusterGuard;
 use crate::cluster::jobs::{self, BackgroundJob, JobSpec, JobThread, RunOutcome, sweep};
 use crate::distribution::notifications::Notifications;
-use crate::distribution::recipients::limits::RECIPIENT_SWEEP_INTERVAL;
+use crate::distribution::recipients::RECIPIENT_SWEEP_INTERVAL;
 use crate::http::{DistributionState, SharedState};
 use crate::media::Media;
 use crate::runtime::config::Config;

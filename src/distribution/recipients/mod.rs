@@ -9,10 +9,9 @@
 //! The operator's channels are exempt, because users cannot abuse them.
 //! Contract notifications-19, notifications-20, notifications-21.
 
-pub mod limits;
 mod texts;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 
@@ -24,15 +23,25 @@ use crate::runtime::limits::{SWEEP_ROWS, TOKEN_BYTES_MAX};
 use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::database::{Db, DbError, MailRecipient, WriteTx};
 use crate::transport::{Introduction, MailAddress, Mailer};
-use limits::{
-    CONFIRM_POLL_INTERVAL, CONFIRM_RETRY_INTERVAL, CONFIRM_TIME, HOURS_COUNTED,
-    RECIPIENT_RETENTION, RECIPIENTS_PER_USER_MAX,
-};
 use model::ContentHash;
 use model::account::{User, UserId};
 
 /// The length of the rate-limit window, in seconds.
 const HOUR_S: i64 = 3600;
+/// Maximum number of stored recipients per user; the least recently mailed recipient is evicted first.
+const RECIPIENTS_PER_USER_MAX: usize = 10_000;
+/// Time within which a recipient can agree to mails.
+const CONFIRM_TIME: Duration = Duration::from_secs(7 * 86_400);
+/// Time after which a recipient who did not agree is asked again.
+const CONFIRM_RETRY_INTERVAL: Duration = Duration::from_secs(30 * 86_400);
+/// Interval at which a waiting mail re-checks whether its recipient agreed.
+const CONFIRM_POLL_INTERVAL: Duration = Duration::from_secs(3600);
+/// Time after the last mail after which a recipient is removed.
+const RECIPIENT_RETENTION: Duration = Duration::from_secs(400 * 86_400);
+/// Number of hours for which mail counts are stored, including the current hour.
+const HOURS_COUNTED: i64 = 2;
+/// Interval between sweeps of old counts and recipients.
+pub const RECIPIENT_SWEEP_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// The rate limits and confirmation rules for mails.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -405,7 +414,7 @@ fn hour_of(now: Timestamp) -> i64 {
     now.as_second().div_euclid(HOUR_S)
 }
 
-fn after(time: Timestamp, duration: std::time::Duration) -> Timestamp {
+fn after(time: Timestamp, duration: Duration) -> Timestamp {
     time.saturating_add(duration).unwrap_or(Timestamp::MAX)
 }
 

@@ -46,7 +46,7 @@ impl Scene {
             failures_per_user: 1,
             failures_per_user_total: 100,
             failures_per_address: 1,
-            window: std::time::Duration::from_secs(1),
+            window: Duration::from_secs(1),
         };
         let auth = Auth::start(db.clone(), limits).unwrap();
         let user = auth.find_user(UserId(1)).await.unwrap().unwrap();

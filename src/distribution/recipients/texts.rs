@@ -5,10 +5,12 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::limits::NAME_CHARS_MAX;
 use crate::transport::mail_templates::{escape, line};
 use crate::transport::{Introduction, Mail, MailAddress, SentMark};
 use model::account::Account;
+
+/// Maximum length of a name in texts for recipients, in characters.
+const NAME_CHARS_MAX: usize = 80;
 
 /// Returns the sender's name for recipients: the user's name, and the organization if there is one.
 pub(super) fn sender(account: &Account) -> String {

@@ -20,10 +20,6 @@ use std::io::{Read, Seek};
 
 pub use crate::mp4::error::VideoError;
 
-use crate::limits::{
-    VIDEO_BOXES_MAX, VIDEO_DURATION_MS_MAX, VIDEO_FRAGMENTS_BYTES_MAX, VIDEO_INDEX_BYTES_MAX,
-    VIDEO_SIDE_PX_MAX, VIDEO_TRACKS_MAX,
-};
 use crate::mp4::fragments::add_fragment;
 use crate::mp4::movie::MovieIndex;
 use crate::mp4::scan::{read_exactly, scan};
@@ -86,12 +82,18 @@ pub struct VideoLimits {
 impl Default for VideoLimits {
     fn default() -> Self {
         Self {
-            index_bytes: VIDEO_INDEX_BYTES_MAX,
-            fragments_bytes: VIDEO_FRAGMENTS_BYTES_MAX,
-            boxes: VIDEO_BOXES_MAX,
-            tracks: VIDEO_TRACKS_MAX,
-            side_px: VIDEO_SIDE_PX_MAX,
-            duration_ms: VIDEO_DURATION_MS_MAX,
+            // Two hours at 50 frames per second with sound have about 10 MB.
+            index_bytes: 16 * 1024 * 1024,
+            // Two hours in one-second fragments have about 15 MB.
+            fragments_bytes: 64 * 1024 * 1024,
+            // A day in one-second fragments has about 170,000.
+            boxes: 200_000,
+            // Real videos have fewer than 20.
+            tracks: 64,
+            // The highest level of H.265 ends at 16,888.
+            side_px: 32_768,
+            // A video of more than 30 days has a damaged header.
+            duration_ms: 30 * 24 * 3600 * 1000,
         }
     }
 }

@@ -75,7 +75,7 @@ fn entries<'a>(
             if let Some(members) = association.as_object() {
                 // The key names an object of the main document only.
                 let rights = rights.filter(|_| index == 0);
-                let rights = rights.and_then(|rights| rights.of_association(key));
+                let rights = rights.and_then(|rights| rights.associations.get(key));
                 entries.push(PackageEntry { key, members, rights, associated: 0..0 });
             }
         }

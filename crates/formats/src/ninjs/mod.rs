@@ -101,7 +101,7 @@ fn associations(
         members.set("name", Some(key.as_str()));
         // The schema requires the URI of an associated object, too.
         members.set("uri", Some(text(associated, "uri")?));
-        let own = rights.and_then(|rights| rights.of_association(key));
+        let own = rights.and_then(|rights| rights.associations.get(key));
         write_item(&mut members, associated, own);
         members.list("associations", associations(associated, None, depth + 1));
         Some(Value::Object(members.0))

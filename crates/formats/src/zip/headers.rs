@@ -76,8 +76,8 @@ impl RecordNumbers {
         put16(out, if self.zip64_fields.is_empty() { version } else { VERSION_ZIP64 });
         put16(out, FLAG_UTF8);
         put16(out, method);
-        put16(out, entry.modified.time());
-        put16(out, entry.modified.date());
+        put16(out, entry.modified.time);
+        put16(out, entry.modified.date);
         put32(out, entry.crc32);
         put_saturated_u32(out, self.compressed_bytes);
         put_saturated_u32(out, self.uncompressed_bytes);

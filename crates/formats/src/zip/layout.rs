@@ -2,7 +2,6 @@
 
 use std::{collections::HashSet, ops::Range};
 
-use crate::limits::ARCHIVE_ENTRIES_MAX;
 use crate::zip::headers::{CentralDirectory, local_bytes, put_local, put_record, record_bytes};
 use crate::zip::{ArchiveEntry, ArchiveError};
 
@@ -46,13 +45,13 @@ impl ArchivePiece {
     }
 }
 
-fn length(bytes: &[u8]) -> u64 {
+pub(super) fn length(bytes: &[u8]) -> u64 {
     u64::try_from(bytes.len()).expect("lengths fit 64 bits")
 }
 
 impl ArchiveLayout {
     /// The maximum number of entries of an archive.
-    pub const ENTRIES_MAX: usize = ARCHIVE_ENTRIES_MAX;
+    pub const ENTRIES_MAX: usize = 10_000;
 
     /// Lays out an archive with `entries` in this order.
     ///

@@ -4,8 +4,6 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::limits::ARCHIVE_NAME_BYTES_MAX;
-
 /// The name of an entry: ASCII letters, digits, `_`, `.` and `-`, without two consecutive dots and without a dot
 /// at either end. It thus names a visible file inside the directory of extraction on every system and prevents
 /// path traversal.
@@ -37,8 +35,8 @@ pub enum EntryNameError {
 }
 
 impl EntryName {
-    /// The maximum length of a name in bytes.
-    pub const BYTES_MAX: usize = ARCHIVE_NAME_BYTES_MAX;
+    /// The maximum length of a name in bytes, as in common file systems.
+    pub const BYTES_MAX: usize = 255;
 
     /// Parses a name, without decoding, trimming or case folding.
     ///

@@ -2,6 +2,7 @@
 
 use miniz_oxide::deflate::compress_to_vec;
 
+use crate::zip::layout::length;
 use crate::zip::{ArchiveEntry, CompressionMethod, DosTime, EntryName};
 
 /// The default compression level of zip programs.
@@ -28,8 +29,4 @@ pub fn pack(name: EntryName, modified: DosTime, bytes: Vec<u8>) -> (ArchiveEntry
         (CompressionMethod::Stored, bytes)
     };
     (ArchiveEntry { name, method, size_bytes: length(&contents), crc32, modified }, contents)
-}
-
-fn length(bytes: &[u8]) -> u64 {
-    u64::try_from(bytes.len()).expect("lengths fit 64 bits")
 }

@@ -119,13 +119,13 @@ fn err_names_that_leave_the_folder_or_hide() {
 fn times_are_rounded_down_and_clamped() {
     let check = |moment: DateTime, (date, time): (u16, u16)| {
         let found = DosTime::from_civil(moment);
-        assert_eq!((found.date(), found.time()), (date, time), "{moment}");
+        assert_eq!((found.date, found.time), (date, time), "{moment}");
     };
     check(date(2026, 3, 2).at(9, 15, 31, 0), (46 << 9 | 3 << 5 | 2, 9 << 11 | 15 << 5 | 15));
-    check(date(1980, 1, 1).at(0, 0, 1, 0), (DosTime::FIRST.date(), DosTime::FIRST.time()));
-    check(date(1979, 12, 31).at(23, 59, 59, 0), (DosTime::FIRST.date(), 0));
-    check(date(2107, 12, 31).at(23, 59, 59, 0), (DosTime::LAST.date(), DosTime::LAST.time()));
-    check(date(2108, 1, 1).at(0, 0, 0, 0), (DosTime::LAST.date(), DosTime::LAST.time()));
+    check(date(1980, 1, 1).at(0, 0, 1, 0), (DosTime::FIRST.date, DosTime::FIRST.time));
+    check(date(1979, 12, 31).at(23, 59, 59, 0), (DosTime::FIRST.date, 0));
+    check(date(2107, 12, 31).at(23, 59, 59, 0), (DosTime::LAST.date, DosTime::LAST.time));
+    check(date(2108, 1, 1).at(0, 0, 0, 0), (DosTime::LAST.date, DosTime::LAST.time));
 }
 
 #[test]

@@ -7,8 +7,10 @@ use jiff::civil::DateTime;
 /// APPNOTE §4.4.6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DosTime {
-    date: u16,
-    time: u16,
+    /// Years since 1980, month, day.
+    pub(super) date: u16,
+    /// Hour, minute, seconds divided by two.
+    pub(super) time: u16,
 }
 
 impl DosTime {
@@ -36,16 +38,6 @@ impl DosTime {
             date: bits(years, 9) | bits(month, 5) | bits(day, 0),
             time: bits(hour, 11) | bits(minute, 5) | bits(pairs, 0),
         }
-    }
-
-    /// Returns the 16 bits of the date: years since 1980, month, day.
-    pub(super) fn date(self) -> u16 {
-        self.date
-    }
-
-    /// Returns the 16 bits of the time: hour, minute, seconds divided by two.
-    pub(super) fn time(self) -> u16 {
-        self.time
     }
 }
 
