@@ -8,7 +8,7 @@ use super::CommandFailure;
 use super::accounts::ArchiveArgs;
 use super::table::print_list;
 use super::values::word;
-use crate::distribution::notifications::{self, MessageChoice};
+use crate::distribution::notifications;
 use crate::runtime::clock;
 use model::account::{MessageState, OutboxMessage};
 
@@ -55,21 +55,17 @@ pub(super) fn run(command: OutboxCommand) -> Result<(), CommandFailure> {
             let messages = on.outbox()?.list(state)?;
             print_list(on.is_json(), &messages, notifications::json::message, head, row);
         }
+        // `--all` covers parked messages; the service still retries other messages.
         OutboxCommand::Retry { on, id, all: _ } => {
-            let count = on.outbox()?.retry(which(id), clock::now())?;
+            let count = on.outbox()?.retry(id, clock::now())?;
             print_done(&on, count, "queued again");
         }
         OutboxCommand::Drop { on, id, all: _ } => {
-            let count = on.outbox()?.discard(which(id))?;
+            let count = on.outbox()?.discard(id)?;
             print_done(&on, count, "removed");
         }
     }
     Ok(())
-}
-
-fn which(id: Option<Uuid>) -> MessageChoice {
-    // `--all` covers parked messages; the service still retries other messages.
-    id.map_or(MessageChoice::Parked, MessageChoice::One)
 }
 
 fn print_done(on: &ArchiveArgs, count: usize, what: &str) {

@@ -37,7 +37,7 @@ use strum::EnumCount;
 use tokio::sync::{Notify, Semaphore, watch};
 use uuid::Uuid;
 
-pub use outbox::{MessageChoice, MessageOutbox};
+pub use outbox::MessageOutbox;
 pub use stream_read::{StreamAcknowledgement, StreamResponse};
 pub use streams::StreamCommands;
 pub use unsubscribe::LinkedSubscription;

@@ -18,44 +18,6 @@ pub struct MessageOutbox {
     db: Db,
 }
 
-/// The messages to which a command applies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MessageChoice {
-    /// The message with this id.
-    One(Uuid),
-    /// All messages that are parked.
-    Parked,
-}
-
-impl MessageChoice {
-    fn id(self) -> Option<Uuid> {
-        match self {
-            Self::One(id) => Some(id),
-            Self::Parked => None,
-        }
-    }
-
-    /// Returns `count`. Fails if a single message was chosen but not found.
-    fn count(self, count: usize, state: &str) -> Result<usize> {
-        match self {
-            // An operator who names a message expects it to exist; an empty outbox is not an error.
-            Self::One(id) if count == 0 => {
-                Err(Error::new(ErrorKind::NotFound, format!("no {state} {id} in the outbox")))
-            }
-            Self::One(_) | Self::Parked => Ok(count),
-        }
-    }
-
-    /// Creates the audit event for an action on these messages.
-    fn event(self, action: AuditAction) -> AuditEvent {
-        let event = audit::event(action);
-        match self {
-            Self::One(id) => event.with_object(ObjectKind::Message, id),
-            Self::Parked => event,
-        }
-    }
-}
-
 impl MessageOutbox {
     /// Opens the outbox of a database.
     #[must_use]
@@ -68,20 +30,20 @@ impl MessageOutbox {
         Ok(self.db.read_blocking(move |tx| tx.list_messages(state, OUTBOX_LISTED_MAX))?)
     }
 
-    /// Queues parked messages again. Returns the number of queued messages.
+    /// Queues the parked message `id` or all parked messages again. Returns the number of queued messages.
     ///
     /// Fails with [`ErrorKind::NotFound`] if there is no parked message with the id.
-    pub fn retry(&self, messages: MessageChoice, now: Timestamp) -> Result<usize> {
-        let count = self.db.write_blocking(move |tx| tx.retry_messages(messages.id(), now))?;
-        messages.count(count, "parked message")
+    pub fn retry(&self, id: Option<Uuid>, now: Timestamp) -> Result<usize> {
+        let count = self.db.write_blocking(move |tx| tx.retry_messages(id, now))?;
+        require_named(id, count, "parked message")
     }
 
-    /// Removes messages. Returns the number of removed messages.
+    /// Removes the message `id` or all parked messages. Returns the number of removed messages.
     ///
     /// Fails with [`ErrorKind::NotFound`] if there is no message with the id.
-    pub fn discard(&self, messages: MessageChoice) -> Result<usize> {
-        let count = self.db.write_blocking(move |tx| tx.drop_messages(messages.id()))?;
-        messages.count(count, "message")
+    pub fn discard(&self, id: Option<Uuid>) -> Result<usize> {
+        let count = self.db.write_blocking(move |tx| tx.drop_messages(id))?;
+        require_named(id, count, "message")
     }
 }
 
@@ -97,31 +59,53 @@ impl Notifications {
         Ok(self.db().read(move |tx| tx.list_newest_messages(state, start, size)).await?)
     }
 
-    /// Queues parked messages again and records this in the audit log. Returns the number of queued messages.
+    /// Queues the parked message `id` or all parked messages again and records this in the audit log. Returns the
+    /// number of queued messages.
     ///
     /// Fails with [`ErrorKind::NotFound`] if there is no parked message with the id.
-    pub async fn retry_outbox(&self, messages: MessageChoice, now: Timestamp) -> Result<usize> {
-        let event = messages.event(AuditAction::MessageRetried);
+    pub async fn retry_outbox(&self, id: Option<Uuid>, now: Timestamp) -> Result<usize> {
+        let event = event(id, AuditAction::MessageRetried);
         let retrying = self.db().write(move |tx| {
-            let count = tx.retry_messages(messages.id(), now)?;
+            let count = tx.retry_messages(id, now)?;
             record(tx, event, count)
         });
-        let count = messages.count(retrying.await?, "parked message")?;
+        let count = require_named(id, retrying.await?, "parked message")?;
         // Wakes all transports, because the count does not reveal the transports of the messages.
         self.inner.wakes.iter().for_each(Notify::notify_one);
         Ok(count)
     }
 
-    /// Removes messages and records this in the audit log. Returns the number of removed messages.
+    /// Removes the message `id` or all parked messages and records this in the audit log. Returns the number of
+    /// removed messages.
     ///
     /// Fails with [`ErrorKind::NotFound`] if there is no message with the id.
-    pub async fn discard_from_outbox(&self, messages: MessageChoice) -> Result<usize> {
-        let event = messages.event(AuditAction::MessageRemoved);
+    pub async fn discard_from_outbox(&self, id: Option<Uuid>) -> Result<usize> {
+        let event = event(id, AuditAction::MessageRemoved);
         let removal = self.db().write(move |tx| {
-            let count = tx.drop_messages(messages.id())?;
+            let count = tx.drop_messages(id)?;
             record(tx, event, count)
         });
-        messages.count(removal.await?, "message")
+        require_named(id, removal.await?, "message")
+    }
+}
+
+/// Returns `count`. Fails if a message was named but not found.
+fn require_named(id: Option<Uuid>, count: usize, state: &str) -> Result<usize> {
+    match id {
+        // An operator who names a message expects it to exist; an empty outbox is not an error.
+        Some(id) if count == 0 => {
+            Err(Error::new(ErrorKind::NotFound, format!("no {state} {id} in the outbox")))
+        }
+        Some(_) | None => Ok(count),
+    }
+}
+
+/// Creates the audit event for an action on the message `id` or on all parked messages.
+fn event(id: Option<Uuid>, action: AuditAction) -> AuditEvent {
+    let event = audit::event(action);
+    match id {
+        Some(id) => event.with_object(ObjectKind::Message, id),
+        None => event,
     }
 }
 

@@ -6,8 +6,8 @@ use api::operation::{
 };
 use api::{Accepted, Json};
 use axum::response::Response;
+use uuid::Uuid;
 
-use crate::distribution::notifications::MessageChoice;
 use crate::http::AppState;
 use crate::http::api::binding::{ApiRequest, ReadRequest};
 use crate::http::api::response::plain_text;
@@ -69,25 +69,25 @@ fn message(listed: ListedMessage) -> OutboxMessage {
 
 pub(super) async fn retry_message(request: ApiRequest<RetryMessage>) -> Result<Accepted<Retried>> {
     let ReadRequest { app, parameters, .. } = request.read().await?;
-    retry_outbox(&app, MessageChoice::One(parameters.id)).await
+    retry_outbox(&app, Some(parameters.id)).await
 }
 
 pub(super) async fn retry_messages(
     request: ApiRequest<RetryMessages>,
 ) -> Result<Accepted<Retried>> {
     let ReadRequest { app, .. } = request.read().await?;
-    retry_outbox(&app, MessageChoice::Parked).await
+    retry_outbox(&app, None).await
 }
 
-async fn retry_outbox(app: &AppState, choice: MessageChoice) -> Result<Accepted<Retried>> {
+async fn retry_outbox(app: &AppState, id: Option<Uuid>) -> Result<Accepted<Retried>> {
     let notifications = &app.shared.distribution.notifications;
-    let queued = notifications.retry_outbox(choice, clock::now()).await?;
+    let queued = notifications.retry_outbox(id, clock::now()).await?;
     Ok(Accepted(Retried { queued }))
 }
 
 /// Removes a message in any state.
 pub(super) async fn remove_message(request: ApiRequest<RemoveMessage>) -> Result<Response> {
-    let choice = MessageChoice::One(request.parameters()?.id);
-    request.app.shared.distribution.notifications.discard_from_outbox(choice).await?;
+    let id = request.parameters()?.id;
+    request.app.shared.distribution.notifications.discard_from_outbox(Some(id)).await?;
     Ok(plain_text("removed"))
 }
