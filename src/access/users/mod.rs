@@ -21,9 +21,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
-pub use passwords::{
-    LinkPasswordReset, OpenedLink, PASSWORD_LINK_KEY, PasswordChange, PasswordOutcome,
-};
+pub use passwords::{NewPassword, OpenedLink, PASSWORD_LINK_KEY, PasswordOutcome};
 
 use passwords::{invite, link_event};
 

@@ -63,21 +63,9 @@ pub enum PasswordOutcome {
     Flawed(PasswordFlaw),
 }
 
-/// A request of a user who is logged in to change the password.
+/// A request to set a new password.
 #[derive(Clone, Copy)]
-pub struct PasswordChange<'a> {
-    pub old: &'a str,
-    pub new: &'a str,
-    /// True to revoke the user's keys, too.
-    pub revokes_keys: bool,
-    /// The address of the client.
-    pub address: IpAddr,
-}
-
-/// A request to set a password by a link.
-#[derive(Clone, Copy)]
-pub struct LinkPasswordReset<'a> {
-    pub token: &'a str,
+pub struct NewPassword<'a> {
     pub password: &'a str,
     /// True to revoke the user's keys, too.
     pub revokes_keys: bool,
@@ -255,21 +243,22 @@ impl Users {
     /// Of two concurrent requests with the same link, one gets [`PasswordOutcome::Gone`].
     pub async fn set_by_link(
         &self,
-        reset: LinkPasswordReset<'_>,
+        token: &str,
+        new: NewPassword<'_>,
         now: Timestamp,
     ) -> Result<PasswordOutcome> {
-        let Some(opened) = self.open_link(reset.token, now).await? else {
+        let Some(opened) = self.open_link(token, now).await? else {
             return Ok(PasswordOutcome::Gone);
         };
         let user = opened.account.user;
-        let hashed = self.auth.hash_new_password(reset.password, &user, reset.address).await?;
+        let hashed = self.auth.hash_new_password(new.password, &user, new.address).await?;
         let hash = match hashed {
             Ok(hash) => hash,
             Err(flaw) => return Ok(PasswordOutcome::Flawed(flaw)),
         };
         let id = opened.link.id;
         let kind = opened.link.kind;
-        let events = PasswordEvents::new(&user, kind.as_str(), reset.revokes_keys);
+        let events = PasswordEvents::new(&user, kind.as_str(), new.revokes_keys);
         let change = self.auth.write(move |tx| {
             // Hashing took time: the link may have been used, or its user deactivated, in the
             // meantime.
@@ -291,23 +280,24 @@ impl Users {
     pub async fn change_password(
         &self,
         account: &Account,
-        change: PasswordChange<'_>,
+        old: &str,
+        new: NewPassword<'_>,
         now: Timestamp,
     ) -> Result<PasswordOutcome> {
         let name = &account.user.user_name;
-        let login = match self.auth.login(name, change.old, change.address, now).await? {
+        let login = match self.auth.login(name, old, new.address, now).await? {
             LoginOutcome::Ok(login) => login,
             // The throttle counts this like a login: a stolen session must not serve for guessing.
             LoginOutcome::Refused => return Ok(PasswordOutcome::Wrong),
             LoginOutcome::Throttled(wait_s) => return Ok(PasswordOutcome::Throttled(wait_s)),
         };
         let user = account.user.clone();
-        let hashed = self.auth.hash_new_password(change.new, &user, change.address).await?;
+        let hashed = self.auth.hash_new_password(new.password, &user, new.address).await?;
         let hash = match hashed {
             Ok(hash) => hash,
             Err(flaw) => return Ok(PasswordOutcome::Flawed(flaw)),
         };
-        let events = PasswordEvents::new(&user, "own", change.revokes_keys);
+        let events = PasswordEvents::new(&user, "own", new.revokes_keys);
         let replacement = self.auth.write(move |tx| {
             if !login.is_still_valid(tx)? {
                 return Ok(PasswordOutcome::Wrong);

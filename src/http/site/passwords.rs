@@ -10,7 +10,7 @@ use axum::{
 use jiff::Timestamp;
 use minijinja::{Value, context};
 
-use crate::access::users::{LinkPasswordReset, OpenedLink, PasswordOutcome};
+use crate::access::users::{NewPassword, OpenedLink, PasswordOutcome};
 use crate::http::AppState;
 use crate::http::edge;
 use crate::http::form::{FormFields, form_body, see_other};
@@ -195,9 +195,8 @@ async fn password_set_response(app: &AppState, token: &str, request: Request) ->
     if form.find_untrimmed("repeated") != Some(password) {
         return set_page_again(app, &headers, token, now, PASSWORDS_DIFFER).await;
     }
-    let reset =
-        LinkPasswordReset { token, password, revokes_keys: form.is_ticked("keys"), address };
-    match app.shared.access.users.set_by_link(reset, now).await? {
+    let new = NewPassword { password, revokes_keys: form.is_ticked("keys"), address };
+    match app.shared.access.users.set_by_link(token, new, now).await? {
         PasswordOutcome::Done => Ok(see_other(LOGIN_AFTER)),
         PasswordOutcome::Flawed(flaw) => {
             set_page_again(app, &headers, token, now, flaw.text()).await

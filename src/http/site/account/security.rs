@@ -7,7 +7,7 @@ use axum::{
 use minijinja::{context, value::Serde};
 
 use super::{MemberForm, MemberRequest, PageResult, SiteRequest};
-use crate::access::users::{PasswordChange, PasswordOutcome};
+use crate::access::users::{NewPassword, PasswordOutcome};
 use crate::http::AppState;
 use crate::http::edge;
 use crate::http::form::see_other;
@@ -52,15 +52,15 @@ pub(super) async fn change(State(app): State<AppState>, request: Request) -> Pag
     let posted = <MemberForm>::from_request(request, &app).await?;
     // Not trimmed: spaces around a password are part of it.
     let old = posted.form.find_untrimmed("old").unwrap_or_default();
-    let new = posted.form.find_untrimmed("password").unwrap_or_default();
+    let password = posted.form.find_untrimmed("password").unwrap_or_default();
     let repeated = posted.form.find_untrimmed("repeated").unwrap_or_default();
     // Checked before the current password, so that a typing error does not count as a failed attempt.
-    if new != repeated {
+    if password != repeated {
         return page(&posted, StatusCode::BAD_REQUEST, Some(PASSWORDS_DIFFER)).await;
     }
-    let change = PasswordChange { old, new, revokes_keys: posted.form.is_ticked("keys"), address };
+    let new = NewPassword { password, revokes_keys: posted.form.is_ticked("keys"), address };
     let users = &app.shared.access.users;
-    let outcome = users.change_password(&posted.visitor.account, change, clock::now()).await?;
+    let outcome = users.change_password(&posted.visitor.account, old, new, clock::now()).await?;
     match outcome {
         // All sessions have ended, including this one, so the next page must be the login.
         PasswordOutcome::Done => Ok(see_other(LOGIN_AFTER)),
