@@ -39,8 +39,9 @@ pub use principal::{AuthMethod, Principal};
 pub use secret::RandomSecret;
 pub use signer::IdSigner;
 
-use crate::runtime::error::Result;
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{API_KEY_BYTES_MAX, SWEEP_ROWS, TOKEN_BYTES_MAX, TOKENS_CACHED_MAX};
+use crate::storage::audit::AuditEvent;
 use crate::storage::database::{
     AccessToken, AccountChange, BrowserSession, Db, DbError, ReadTx, UsedCredential, WindowStart,
     WriteTx,
@@ -364,6 +365,24 @@ impl Auth {
             self.db().write(|tx| write(tx).map(|outcome| (outcome, tx.account_changes()))).await?;
         self.invalidate(&changes);
         Ok(outcome)
+    }
+
+    /// Runs `end` in a transaction that records `event` if something ended. Otherwise fails with
+    /// [`ErrorKind::NotFound`] and records nothing: what belongs to a different user is not found.
+    pub async fn end_and_record(
+        &self,
+        event: AuditEvent,
+        not_found: String,
+        end: impl FnOnce(&WriteTx<'_>) -> Result<bool, DbError> + Send + 'static,
+    ) -> Result<()> {
+        let ending = self.write(move |tx| {
+            let is_ended = end(tx)?;
+            if is_ended {
+                tx.write_audit(&event)?;
+            }
+            Ok(is_ended)
+        });
+        if ending.await? { Ok(()) } else { Err(Error::new(ErrorKind::NotFound, not_found)) }
     }
 
     /// Removes changed entries from the caches.

@@ -77,6 +77,8 @@ impl Users {
         let user = caller.user().id;
         let event = audit::event(AuditAction::KeyRevoked).with_object(ObjectKind::Key, id);
         let not_found = format!("no API key {id}");
-        self.end_and_record(event, not_found, move |tx| tx.revoke_own_key(user, id, now)).await
+        self.auth
+            .end_and_record(event, not_found, move |tx| tx.revoke_own_key(user, id, now))
+            .await
     }
 }

@@ -38,7 +38,9 @@ impl Users {
         let event = audit::event(AuditAction::SessionEnded).with_object(ObjectKind::User, id);
         let not_found = format!("no session {name}");
         let name = name.to_owned();
-        self.end_and_record(event, not_found, move |tx| tx.end_session_named(id, &name, now)).await
+        self.auth
+            .end_and_record(event, not_found, move |tx| tx.end_session_named(id, &name, now))
+            .await
     }
 
     /// Lists the applications that may act for the caller, by name.
@@ -63,7 +65,8 @@ impl Users {
             .with_object(ObjectKind::Consent, client_id);
         let not_found = format!("no application {client_id}");
         let client = client_id.to_owned();
-        self.end_and_record(event, not_found, move |tx| tx.revoke_application(id, &client, now))
+        self.auth
+            .end_and_record(event, not_found, move |tx| tx.revoke_application(id, &client, now))
             .await
     }
 }

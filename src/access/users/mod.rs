@@ -31,7 +31,7 @@ use crate::runtime::limits::{
     DEVICES_PER_USER_MAX, OUTBOX_PER_USER_MAX, USER_REQUESTS_MAX, USER_REQUESTS_WINDOW_S,
 };
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
-use crate::storage::database::{Db, DbError, NewMessage, UserRequestLimits, WriteTx};
+use crate::storage::database::{Db, NewMessage, UserRequestLimits};
 use api::organization::{UserCreate, UserUpdate};
 use api::user::PROFILE_BYTES_MAX;
 use model::account::{
@@ -74,24 +74,6 @@ impl Users {
 
     fn db(&self) -> &Db {
         self.auth.db()
-    }
-
-    /// Runs `end` in a transaction that records `event` if something ended. Otherwise fails with
-    /// [`ErrorKind::NotFound`] and records nothing: what belongs to a different user is not found.
-    async fn end_and_record(
-        &self,
-        event: AuditEvent,
-        not_found: String,
-        end: impl FnOnce(&WriteTx<'_>) -> Result<bool, DbError> + Send + 'static,
-    ) -> Result<()> {
-        let ending = self.auth.write(move |tx| {
-            let is_ended = end(tx)?;
-            if is_ended {
-                tx.write_audit(&event)?;
-            }
-            Ok(is_ended)
-        });
-        if ending.await? { Ok(()) } else { Err(Error::new(ErrorKind::NotFound, not_found)) }
     }
 
     /// Returns the caller's agreements that are in force at `now`, for `GET /user/v1/agreement`.

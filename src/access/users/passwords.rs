@@ -406,6 +406,7 @@ impl Administration<'_> {
             audit::event(AuditAction::PasswordLinkWithdrawn).with_object(ObjectKind::User, id);
         let not_found = "The user has no link to revoke".to_owned();
         self.users
+            .auth
             .end_and_record(event, not_found, move |tx| Ok(tx.delete_password_links(id)? > 0))
             .await
     }

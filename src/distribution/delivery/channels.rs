@@ -107,21 +107,11 @@ impl Deliveries {
     pub async fn remove_channel(&self, caller: &Principal, name: &str) -> Result<()> {
         caller.require(Permission::WriteChannels)?;
         let id = own_id(caller, name)?;
-        let own = id.clone();
         let event =
             audit::event(AuditAction::ChannelRemoved).with_object(ObjectKind::Channel, &id);
-        let removal = self.db().write(move |tx| {
-            let is_removed = tx.remove_channel(&own)?;
-            // As with an unchanged channel, a removal without effect writes no event.
-            if is_removed {
-                tx.write_audit(&event)?;
-            }
-            Ok(is_removed)
-        });
-        if removal.await? {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::NotFound, format!("no channel {id}")))
+        let not_found = format!("no channel {id}");
+        let auth = &self.inner.services.auth;
+        auth.end_and_record(event, not_found, move |tx| tx.remove_channel(&id)).await
     }
 
     /// Loads the channel `name` of `caller`, active or not.
