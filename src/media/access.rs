@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use super::CatalogEntry;
 use crate::access::auth::Principal;
+use crate::access::orders::Buyer;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use model::RenditionUsage;
 use model::account::{AgreementId, Scope};
@@ -32,6 +33,11 @@ impl<'a> MediaCaller<'a> {
         let principal = self.principal.ok_or_else(unauthenticated)?;
         principal.require_scope(Scope::Roles)?;
         Ok(principal)
+    }
+
+    /// Returns the caller as a buyer at `now`. Fails as [`MediaCaller::require_principal`] does.
+    pub fn buyer(self, now: Timestamp) -> Result<Buyer<'a>> {
+        Ok(Buyer { principal: self.require_principal()?, agr: self.agr, now })
     }
 }
 

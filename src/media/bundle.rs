@@ -294,9 +294,7 @@ impl Media {
             })
             .collect();
         let items: Vec<_> = entries.iter().map(|entry| facts(entry)).collect();
-        let orders = &self.inner.orders;
-        let decisions =
-            orders.check_all(caller.require_principal()?, &items, caller.agr, now).await?;
+        let decisions = self.inner.orders.check_all(caller.buyer(now)?, &items).await?;
         let mut decisions = decisions.into_iter();
         for outcome in outcomes {
             // Excluded items were not checked, so the list has no decision for them.

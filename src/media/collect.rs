@@ -470,9 +470,7 @@ impl MemberListing<'_> {
         };
         // Pictures that are bundled with a text never use up prepaid downloads and place no orders.
         let orders = &media.inner.orders;
-        if decision.is_some()
-            && !orders.is_subscribed(caller.require_principal()?, facts(&shown), caller.agr, now)
-        {
+        if decision.is_some() && !orders.is_subscribed(caller.buyer(now)?, facts(&shown)) {
             return Ok(None);
         }
         let member = media.member(&shown, &own_path, path).await?;

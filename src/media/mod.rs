@@ -436,9 +436,7 @@ impl Media {
         if !access::needs_purchase(path) {
             return Ok(None);
         }
-        let orders = &self.inner.orders;
-        let principal = caller.require_principal()?;
-        orders.check(principal, facts(entry), caller.agr, now).await.map(Some)
+        self.inner.orders.check(caller.buyer(now)?, facts(entry)).await.map(Some)
     }
 
     /// Records the purchase of all items in `sale` for `caller`.
@@ -454,12 +452,11 @@ impl Media {
         let orders = &self.inner.orders;
         if sale.all_or_nothing {
             let items: Vec<_> = sale.entries.iter().map(|(entry, _)| facts(entry)).collect();
-            let principal = caller.require_principal()?;
             let confirmed = sale.confirmed.clone();
-            return orders.purchase_all(principal, &items, caller.agr, confirmed, now).await;
+            return orders.purchase_all(caller.buyer(now)?, &items, confirmed).await;
         }
         for (entry, _) in &sale.entries {
-            orders.purchase(caller.require_principal()?, facts(entry), caller.agr, now).await?;
+            orders.purchase(caller.buyer(now)?, facts(entry)).await?;
         }
         Ok(())
     }

@@ -83,7 +83,7 @@ impl Media {
         caller: MediaCaller<'_>,
         now: Timestamp,
     ) -> Result<Vec<ItemQuote>> {
-        let principal = caller.require_principal()?;
+        let buyer = caller.buyer(now)?;
         let found = self.find_readable(keys, caller, now).await?;
         let mut outcomes = Vec::with_capacity(found.len());
         for entry in &found {
@@ -98,7 +98,7 @@ impl Media {
             }
         }
         let items: Vec<_> = priced.iter().map(|entry| facts(entry)).collect();
-        let purchases = self.inner.orders.quote_all(principal, &items, caller.agr, now).await?;
+        let purchases = self.inner.orders.quote_all(buyer, &items).await?;
         let mut purchases = purchases.into_iter();
         let mut next = || purchases.next().ok_or_else(|| Error::internal("no quote"));
         let mut quotes = Vec::with_capacity(keys.len());

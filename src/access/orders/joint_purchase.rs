@@ -5,11 +5,10 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use jiff::Timestamp;
-
 use super::purchase::{PurchaseOutcome, PurchaseRequest, Taken};
-use super::{CoverageDecision, ItemFacts, Orders, cost_changed, is_subscription, recording_error};
-use crate::access::auth::Principal;
+use super::{
+    Buyer, CoverageDecision, ItemFacts, Orders, cost_changed, is_subscription, recording_error,
+};
 use crate::runtime::error::Result;
 use crate::storage::database::{DbError, ReadTx, WriteTx};
 use model::ItemKey;
@@ -40,28 +39,26 @@ pub(super) fn preview_all(
 }
 
 impl Orders {
-    /// Decides for each of `items` whether `principal` may download it at `now`, assuming that it also
-    /// downloads the items before it: prepaid downloads are limited. Writes nothing.
+    /// Decides for each of `items` whether `buyer` may download it, assuming that it also downloads the items
+    /// before it: prepaid downloads are limited. Writes nothing.
     ///
     /// The result has an entry for each item, which fails as [`Orders::check`] does.
     pub async fn check_all(
         &self,
-        principal: &Principal,
+        buyer: Buyer<'_>,
         items: &[ItemFacts<'_>],
-        agr: Option<AgreementId>,
-        now: Timestamp,
     ) -> Result<Vec<Result<CoverageDecision>>> {
         let mut decisions = Vec::new();
         let mut indexes = Vec::new();
         let mut requests = Vec::new();
         for (index, item) in items.iter().enumerate() {
-            let payers = self.payers(principal, *item, agr, now).await;
+            let payers = self.payers(buyer, *item).await;
             // A Subscription uses up no download.
             if let Ok(Some(covering)) = &payers
                 && !covering.first().is_some_and(is_subscription)
             {
                 indexes.push(index);
-                requests.push(PurchaseRequest::new(principal, *item, covering, agr, now));
+                requests.push(PurchaseRequest::new(buyer, *item, covering));
             }
             // For the items of `requests` a placeholder, overwritten below.
             decisions.push(payers.map(|_| CoverageDecision::Delivers));
@@ -77,7 +74,7 @@ impl Orders {
         Ok(decisions)
     }
 
-    /// Records that `principal` downloads all of `items` at `now`.
+    /// Records that `buyer` downloads all of `items`.
     ///
     /// Fails as [`Orders::purchase`] does, but then records nothing, not even an order: an agreement may have
     /// changed since the items were checked. With `confirmed` also fails with [`ErrorKind::Stale`] if the
@@ -86,16 +83,14 @@ impl Orders {
     /// [`ErrorKind::Stale`]: crate::runtime::error::ErrorKind::Stale
     pub async fn purchase_all(
         &self,
-        principal: &Principal,
+        buyer: Buyer<'_>,
         items: &[ItemFacts<'_>],
-        agr: Option<AgreementId>,
         confirmed: Option<Arc<ConfirmedPayers>>,
-        now: Timestamp,
     ) -> Result<()> {
         let mut requests = Vec::new();
         for item in items {
-            if let Some(covering) = self.payers(principal, *item, agr, now).await? {
-                requests.push(PurchaseRequest::new(principal, *item, &covering, agr, now));
+            if let Some(covering) = self.payers(buyer, *item).await? {
+                requests.push(PurchaseRequest::new(buyer, *item, &covering));
             }
         }
         if requests.is_empty() {

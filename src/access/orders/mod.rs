@@ -36,6 +36,15 @@ use purchase::{PurchaseOutcome, PurchaseRequest};
 /// Purchases cached in memory, so that a repeated download reads no disk; one takes 200 bytes.
 const PURCHASES_CACHED_MAX: u64 = 100_000;
 
+/// A caller who reads or buys items.
+#[derive(Clone, Copy, Debug)]
+pub struct Buyer<'a> {
+    pub principal: &'a Principal,
+    /// The agreement to buy under; `None`: any agreement of the caller.
+    pub agr: Option<AgreementId>,
+    pub now: Timestamp,
+}
+
 /// The properties of an item that purchases need.
 #[derive(Clone, Copy, Debug)]
 pub struct ItemFacts<'a> {
@@ -102,59 +111,39 @@ impl Orders {
         &self.db
     }
 
-    /// Decides whether `principal` may download `item` at `now`, under the agreement `agr` if it is named.
-    /// Writes nothing; under a Subscription it reads nothing either. An order that still delivers the item
-    /// suffices, even if a different agreement covers it now.
+    /// Decides whether `buyer` may download `item`. Writes nothing; under a Subscription it reads nothing either.
+    /// An order that still delivers the item suffices, even if a different agreement covers it now.
     ///
     /// Fails with `agreement_required` if neither an agreement nor an order delivers the item.
-    pub async fn check(
-        &self,
-        principal: &Principal,
-        item: ItemFacts<'_>,
-        agr: Option<AgreementId>,
-        now: Timestamp,
-    ) -> Result<CoverageDecision> {
-        let Some(covering) = self.payers(principal, item, agr, now).await? else {
+    pub async fn check(&self, buyer: Buyer<'_>, item: ItemFacts<'_>) -> Result<CoverageDecision> {
+        let Some(covering) = self.payers(buyer, item).await? else {
             return Ok(CoverageDecision::Delivers);
         };
         if covering.first().is_some_and(is_subscription) {
             return Ok(CoverageDecision::Delivers);
         }
-        let request = PurchaseRequest::new(principal, item, &covering, agr, now);
+        let request = PurchaseRequest::new(buyer, item, &covering);
         let preview_request = Arc::clone(&request);
         let outcome = self.db.read(move |tx| preview_request.preview(tx)).await?;
         self.cache_and_decide(&request, &outcome)
     }
 
-    /// Returns whether `principal` may download `item` under a Subscription.
+    /// Returns whether `buyer` may download `item` under a Subscription.
     #[must_use]
-    pub fn is_subscribed(
-        &self,
-        principal: &Principal,
-        item: ItemFacts<'_>,
-        agr: Option<AgreementId>,
-        now: Timestamp,
-    ) -> bool {
-        principal.method() == AuthMethod::Operator
-            || covering(principal, item, agr, now)
+    pub fn is_subscribed(&self, buyer: Buyer<'_>, item: ItemFacts<'_>) -> bool {
+        buyer.principal.method() == AuthMethod::Operator
+            || covering(buyer, item)
                 .is_ok_and(|covering| covering.first().is_some_and(is_subscription))
     }
 
-    /// Records that `principal` downloads `item` at `now`. Idempotent: an existing order is not recorded
-    /// again.
+    /// Records that `buyer` downloads `item`. Idempotent: an existing order is not recorded again.
     ///
     /// Fails with `agreement_required`; with `order_required` after an order was recorded that is not
     /// approved yet; with [`ErrorKind::Unavailable`] if nothing can be recorded. Deliver the item only after
     /// `Ok`.
-    pub async fn purchase(
-        &self,
-        principal: &Principal,
-        item: ItemFacts<'_>,
-        agr: Option<AgreementId>,
-        now: Timestamp,
-    ) -> Result<()> {
-        let Some(covering) = self.payers(principal, item, agr, now).await? else { return Ok(()) };
-        let request = PurchaseRequest::new(principal, item, &covering, agr, now);
+    pub async fn purchase(&self, buyer: Buyer<'_>, item: ItemFacts<'_>) -> Result<()> {
+        let Some(covering) = self.payers(buyer, item).await? else { return Ok(()) };
+        let request = PurchaseRequest::new(buyer, item, &covering);
         let preview_request = Arc::clone(&request);
         // A read does not acquire the write lock, and an earlier order makes the write unnecessary.
         let previewed =
@@ -173,23 +162,21 @@ impl Orders {
     /// the item is delivered without a purchase: under an earlier order, or to the operator, who is no customer.
     async fn payers<'a>(
         &self,
-        principal: &'a Principal,
+        buyer: Buyer<'a>,
         item: ItemFacts<'_>,
-        agr: Option<AgreementId>,
-        now: Timestamp,
     ) -> Result<Option<Vec<&'a Agreement>>> {
-        if principal.method() == AuthMethod::Operator {
+        if buyer.principal.method() == AuthMethod::Operator {
             return Ok(None);
         }
-        let covering = match covering(principal, item, agr, now) {
+        let covering = match covering(buyer, item) {
             Ok(covering) => covering,
             // An order still delivers an item that no agreement covers any more (contract purchases-4).
             Err(refused) => {
-                let is_owned = self.is_owned(principal, item, agr, now).await?;
+                let is_owned = self.is_owned(buyer, item).await?;
                 return if is_owned { Ok(None) } else { Err(refused) };
             }
         };
-        let is_bought = self.is_bought(&covering, item.key, now);
+        let is_bought = self.is_bought(&covering, item.key, buyer.now);
         Ok((!is_bought).then_some(covering))
     }
 
@@ -241,24 +228,19 @@ fn is_subscription(agreement: &&Agreement) -> bool {
     agreement.kind == AgreementType::Subscription
 }
 
-/// Returns the agreements of `principal` that cover `item`, at least one. A Subscription is used alone,
-/// regardless of purchases under other agreements.
-fn covering<'a>(
-    principal: &'a Principal,
-    item: ItemFacts<'_>,
-    agr: Option<AgreementId>,
-    now: Timestamp,
-) -> Result<Vec<&'a Agreement>> {
+/// Returns the agreements of `buyer` that cover `item`, at least one. A Subscription is used alone, regardless of
+/// purchases under other agreements.
+fn covering<'a>(buyer: Buyer<'a>, item: ItemFacts<'_>) -> Result<Vec<&'a Agreement>> {
+    let Buyer { principal, agr, now } = buyer;
     let mut covering = coverage::covering(principal.agreements(), &item.codes(), agr, now);
     if covering.first().is_some_and(is_subscription) {
         covering.truncate(1);
     }
-    if covering.is_empty() { Err(coverage_error(principal, agr, now)) } else { Ok(covering) }
+    if covering.is_empty() { Err(coverage_error(buyer)) } else { Ok(covering) }
 }
 
-/// Creates the refusal for an item that no agreement of `principal` covers, or that the agreement `agr` does
-/// not cover.
-fn coverage_error(principal: &Principal, agr: Option<AgreementId>, now: Timestamp) -> Error {
+/// Creates the refusal for an item that no agreement of `buyer` covers, or not the agreement that `buyer` names.
+fn coverage_error(Buyer { principal, agr, now }: Buyer<'_>) -> Error {
     let agreements = principal.agreements();
     let own = agr.and_then(|id| agreements.iter().find(|agreement| agreement.id == id));
     let message = match (agr, own) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{
-    ItemFacts, Orders, coverage,
+    Buyer, ItemFacts, Orders, coverage,
     purchase::{PurchaseOutcome, PurchaseRequest},
     report::OrderVisibility,
 };
@@ -48,7 +48,8 @@ impl Orders {
             .into_iter()
             .map(|agreement| {
                 // One request for each agreement, because the page shows the state of every agreement.
-                PurchaseRequest::new(principal, item, &[agreement], Some(agreement.id), now)
+                let buyer = Buyer { principal, agr: Some(agreement.id), now };
+                PurchaseRequest::new(buyer, item, &[agreement])
             })
             .collect();
         let visible = OrderVisibility::new(principal).all_visible();

@@ -4,10 +4,9 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 
-use super::ItemFacts;
 use super::coverage::{AgreementCandidate, AgreementChoice, choose, product_in_common};
 use super::report::OrderVisibility;
-use crate::access::auth::Principal;
+use super::{Buyer, ItemFacts};
 use crate::runtime::limits::DOWNLOADABLE_FOR;
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::{DbError, OrdersOf, ReadTx, WriteTx};
@@ -87,12 +86,11 @@ impl PurchaseOutcome {
 
 impl PurchaseRequest {
     pub(super) fn new(
-        principal: &Principal,
+        buyer: Buyer<'_>,
         item: ItemFacts<'_>,
         covering: &[&Agreement],
-        agr: Option<AgreementId>,
-        now: Timestamp,
     ) -> Arc<Self> {
+        let Buyer { principal, agr, now } = buyer;
         Arc::new(Self {
             user: principal.user().id,
             item: item.key.clone(),

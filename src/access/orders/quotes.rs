@@ -6,8 +6,7 @@ use jiff::Timestamp;
 
 use super::joint_purchase::preview_all;
 use super::purchase::{PurchaseOutcome, PurchaseRequest};
-use super::{ItemFacts, Orders, covering, exhausted};
-use crate::access::auth::Principal;
+use super::{Buyer, ItemFacts, Orders, covering, exhausted};
 use crate::runtime::error::Result;
 use model::account::AgreementId;
 
@@ -60,16 +59,14 @@ impl PurchaseQuote {
 }
 
 impl Orders {
-    /// Quotes each of `items` for a download of all of them by `principal` at `now`, under the agreement
-    /// `agr` if it is named. Earlier items may use up the last prepaid downloads. Writes nothing.
+    /// Quotes each of `items` for a download of all of them by `buyer`. Earlier items may use up the last prepaid
+    /// downloads. Writes nothing.
     ///
     /// Reads the database once for all items that an agreement covers.
     pub async fn quote_all(
         &self,
-        principal: &Principal,
+        buyer: Buyer<'_>,
         items: &[ItemFacts<'_>],
-        agr: Option<AgreementId>,
-        now: Timestamp,
     ) -> Result<Vec<PurchaseQuote>> {
         let mut quotes = Vec::with_capacity(items.len());
         let mut indexes = Vec::new();
@@ -77,13 +74,13 @@ impl Orders {
         for (index, item) in items.iter().enumerate() {
             // A placeholder for covered items, overwritten below.
             let mut quote = PurchaseQuote::OWNED;
-            match covering(principal, *item, agr, now) {
+            match covering(buyer, *item) {
                 Ok(covering) => {
                     indexes.push(index);
-                    requests.push(PurchaseRequest::new(principal, *item, &covering, agr, now));
+                    requests.push(PurchaseRequest::new(buyer, *item, &covering));
                 }
                 Err(refused) => {
-                    if !self.is_owned(principal, *item, agr, now).await? {
+                    if !self.is_owned(buyer, *item).await? {
                         quote = PurchaseQuote::Refused(refused.message().to_owned());
                     }
                 }
@@ -107,6 +104,7 @@ impl Orders {
 mod tests {
     use super::super::test_fixture::{OrdersFixture, document, key, run, start};
     use super::*;
+    use crate::access::auth::Principal;
 
     async fn quotes(
         orders: &Orders,
@@ -117,8 +115,8 @@ mod tests {
         let items: Vec<_> = indexes.iter().map(|index| (key(*index), document(*index))).collect();
         let facts: Vec<_> =
             items.iter().map(|(key, document)| ItemFacts { key, document }).collect();
-        let agr = agr.map(AgreementId);
-        let quotes = orders.quote_all(user, &facts, agr, start()).await.unwrap();
+        let buyer = Buyer { principal: user, agr: agr.map(AgreementId), now: start() };
+        let quotes = orders.quote_all(buyer, &facts).await.unwrap();
         quotes.iter().map(word).collect()
     }
 
@@ -162,7 +160,8 @@ mod tests {
             assert_eq!(quotes(&orders, &user, &[0, 1, 0], None).await, ["buys 7", used, "buys 7"]);
             let (item, facts) = (key(1), document(1));
             let bought = ItemFacts { key: &item, document: &facts };
-            orders.purchase(&user, bought, None, start()).await.unwrap();
+            let buyer = Buyer { principal: &user, agr: None, now: start() };
+            orders.purchase(buyer, bought).await.unwrap();
             assert_eq!(quotes(&orders, &user, &[0, 1], None).await, [used, "bought 7"]);
         });
     }

@@ -4,11 +4,10 @@
 use jiff::Timestamp;
 
 use super::report::OrderVisibility;
-use super::{ItemFacts, Orders, coverage, coverage_error};
+use super::{Buyer, ItemFacts, Orders, coverage, coverage_error};
 use crate::access::auth::{AuthMethod, Principal};
 use crate::runtime::error::Result;
 use model::ItemKey;
-use model::account::AgreementId;
 
 impl Orders {
     /// Returns whether a search of `principal` finds `item` at `now`: any item for the provider, otherwise an
@@ -28,12 +27,11 @@ impl Orders {
         item: ItemFacts<'_>,
         now: Timestamp,
     ) -> Result<()> {
-        if Self::is_found(principal, item, now)
-            || self.is_owned(principal, item, None, now).await?
-        {
+        let reader = Buyer { principal, agr: None, now };
+        if Self::is_found(principal, item, now) || self.is_owned(reader, item).await? {
             return Ok(());
         }
-        Err(coverage_error(principal, None, now))
+        Err(coverage_error(reader))
     }
 
     /// Returns for each of `items` whether `principal` may read it at `now`, as in [`Orders::check_reading`].
@@ -67,19 +65,14 @@ impl Orders {
         Ok(allowed)
     }
 
-    /// Returns whether a visible order of `principal`, placed under the agreement `agr` if it is named, still
-    /// delivers `item` at `now`.
+    /// Returns whether a visible order of `buyer`, placed under the agreement that `buyer` names, if any, still
+    /// delivers `item`.
     ///
     /// An item that was bought under an agreement that has ended, or has lost the product since, can be
     /// downloaded again until `downloadableUntil`, without a new order, by callers who see the order in their
     /// list (contract purchases-4).
-    pub(super) async fn is_owned(
-        &self,
-        principal: &Principal,
-        item: ItemFacts<'_>,
-        agr: Option<AgreementId>,
-        now: Timestamp,
-    ) -> Result<bool> {
+    pub(super) async fn is_owned(&self, buyer: Buyer<'_>, item: ItemFacts<'_>) -> Result<bool> {
+        let Buyer { principal, agr, now } = buyer;
         if principal.method() == AuthMethod::Operator {
             return Ok(true);
         }

@@ -4,7 +4,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::test_fixture::{OrdersFixture, key, run, start, with_item};
-use super::{ItemOrder, Orders, view};
+use super::{Buyer, ItemOrder, Orders, view};
 use crate::runtime::error::{Error, ErrorKind};
 use api::orders::{ChosenLicense, OrderUpdate};
 use model::account::{AgreementId, Order, OrderId, OrderStatus};
@@ -64,8 +64,8 @@ async fn scene() -> (OrdersFixture, Orders) {
     let orders = scene.orders();
     for (user, item, agr) in [(1, 0, None), (1, 1, None), (3, 0, Some(4)), (4, 2, None)] {
         let (user, agr) = (scene.user(user).await, agr.map(AgreementId));
-        let outcome =
-            with_item(item, async |facts| orders.purchase(&user, facts, agr, start()).await);
+        let buyer = Buyer { principal: &user, agr, now: start() };
+        let outcome = with_item(item, async |facts| orders.purchase(buyer, facts).await);
         drop(outcome.await);
     }
     (scene, orders)
@@ -187,11 +187,9 @@ fn an_approved_order_delivers_and_a_refused_one_does_not() {
     run(async {
         let (scene, orders) = scene().await;
         let user = scene.user(3).await;
+        let buyer = Buyer { principal: &user, agr: Some(AgreementId(4)), now: start() };
         let again = async |item: usize| {
-            with_item(item, async |facts| {
-                orders.purchase(&user, facts, Some(AgreementId(4)), start()).await
-            })
-            .await
+            with_item(item, async |facts| orders.purchase(buyer, facts).await).await
         };
         assert!(again(0).await.is_err());
         orders.report(&user, OrderId(3), approval('a'), start()).await.unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 
 use super::test_fixture::{OrdersFixture, SIX_ENDS_AFTER_DAYS, document, key, run, start};
-use super::{ConfirmedPayers, CoverageDecision, ItemFacts, Orders};
+use super::{Buyer, ConfirmedPayers, CoverageDecision, ItemFacts, Orders};
 use crate::access::auth::Principal;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use model::ItemKey;
@@ -24,14 +24,18 @@ fn word(outcome: Result<(), Error>) -> String {
     outcome.map_or_else(|error| error.details()[0].error_code.clone(), |()| "ok".to_owned())
 }
 
+fn buyer(principal: &Principal, agr: Option<i64>) -> Buyer<'_> {
+    Buyer { principal, agr: agr.map(AgreementId), now: start() }
+}
+
 async fn checked(
     orders: &Orders,
     user: &Principal,
     indexes: &[usize],
     agr: Option<i64>,
 ) -> Vec<String> {
-    let (items, agr) = (items(indexes), agr.map(AgreementId));
-    let found = orders.check_all(user, &facts(&items), agr, start()).await.unwrap();
+    let (items, buyer) = (items(indexes), buyer(user, agr));
+    let found = orders.check_all(buyer, &facts(&items)).await.unwrap();
     found.into_iter().map(|one| word(one.and_then(CoverageDecision::require_delivery))).collect()
 }
 
@@ -41,8 +45,8 @@ async fn purchased(
     indexes: &[usize],
     agr: Option<i64>,
 ) -> String {
-    let (items, agr) = (items(indexes), agr.map(AgreementId));
-    word(orders.purchase_all(user, &facts(&items), agr, None, start()).await)
+    let (items, buyer) = (items(indexes), buyer(user, agr));
+    word(orders.purchase_all(buyer, &facts(&items), None).await)
 }
 
 #[test]
@@ -83,8 +87,10 @@ fn many_items_may_be_read_as_each_of_them_may() {
         let day = |days: i64| start() + SignedDuration::from_hours(24 * days);
         let all = items(&[0, 1, 2, 3, 4]);
         // The item is bought while an agreement covers it that ends then.
-        let buyer = scene.user(2).await;
-        orders.purchase(&buyer, facts(&all)[2], None, day(SIX_ENDS_AFTER_DAYS - 1)).await.unwrap();
+        let owner = scene.user(2).await;
+        let now = day(SIX_ENDS_AFTER_DAYS - 1);
+        let buyer = Buyer { now, ..buyer(&owner, None) };
+        orders.purchase(buyer, facts(&all)[2]).await.unwrap();
         for user in 1..=5 {
             let user = scene.user(user).await;
             for days in [0, SIX_ENDS_AFTER_DAYS, SIX_ENDS_AFTER_DAYS + 30] {
@@ -96,7 +102,7 @@ fn many_items_may_be_read_as_each_of_them_may() {
                 assert_eq!(found, expected, "{} at day {days}", user.user().id);
             }
         }
-        let owned = orders.may_read(&buyer, &facts(&all), day(SIX_ENDS_AFTER_DAYS)).await.unwrap();
+        let owned = orders.may_read(&owner, &facts(&all), day(SIX_ENDS_AFTER_DAYS)).await.unwrap();
         assert_eq!(owned, [true, true, true, false, true]);
     });
 }
@@ -163,7 +169,7 @@ fn a_confirmed_purchase_is_paid_as_confirmed_or_not_made() {
             let payers = payers.iter().map(|(index, id)| (key(*index), AgreementId(*id)));
             let confirmed: ConfirmedPayers = payers.collect();
             let confirmed = Some(Arc::new(confirmed));
-            let bought = orders.purchase_all(&user, &facts(&all), None, confirmed, start()).await;
+            let bought = orders.purchase_all(buyer(&user, None), &facts(&all), confirmed).await;
             bought.map_err(|error| error.kind())
         };
         // Another agreement would pay, or an item that takes something was shown as taking nothing.
@@ -190,7 +196,7 @@ fn a_confirmed_purchase_fails_when_the_downloads_are_used_up_meanwhile() {
         let left = "UPDATE agreements SET prepaid_remaining = 0 WHERE agreement_id = 2";
         scene.db.write(move |tx| tx.run_sql(left)).await.unwrap();
         let confirmed = Some(Arc::new(confirmed));
-        let bought = orders.purchase_all(&user, &facts(&all), None, confirmed, start()).await;
+        let bought = orders.purchase_all(buyer(&user, None), &facts(&all), confirmed).await;
         assert_eq!(bought.map_err(|error| error.kind()), Err(ErrorKind::Stale));
         assert_eq!(scene.rows().await.len(), 0);
     });

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::test_fixture::{
     ITEMS, OrdersFixture, PREPAID, SIX_ENDS_AFTER_DAYS, USERS, run, start, with_item,
 };
-use super::{CoverageDecision, Orders};
+use super::{Buyer, CoverageDecision, Orders};
 use crate::access::auth::Principal;
 use crate::runtime::error::{Error, ErrorKind};
 use api::orders::{ChosenLicense, OrderUpdate};
@@ -41,8 +41,8 @@ async fn purchase(
     agr: Option<i64>,
     now: Timestamp,
 ) -> End {
-    let agr = agr.map(AgreementId);
-    with_item(item, async |facts| end(orders.purchase(principal, facts, agr, now).await)).await
+    let buyer = Buyer { principal, agr: agr.map(AgreementId), now };
+    with_item(item, async |facts| end(orders.purchase(buyer, facts).await)).await
 }
 
 /// Asserts that `check` predicts the outcome of a purchase.
@@ -53,8 +53,8 @@ async fn check(
     agr: Option<i64>,
     now: Timestamp,
 ) -> End {
-    let agr = agr.map(AgreementId);
-    let decision = with_item(item, async |facts| orders.check(principal, facts, agr, now).await);
+    let buyer = Buyer { principal, agr: agr.map(AgreementId), now };
+    let decision = with_item(item, async |facts| orders.check(buyer, facts).await);
     end(decision.await.and_then(CoverageDecision::require_delivery))
 }
 
@@ -422,10 +422,9 @@ fn a_refusal_says_which_agreement_fails_and_why() {
             (4, 1, None, start(), "The prepaid agreement 7 is used up"),
         ] {
             let principal = scene.user(user).await;
-            let agr = agr.map(AgreementId);
-            let refused = with_item(item, async |facts| {
-                orders.purchase(&principal, facts, agr, now).await.unwrap_err()
-            });
+            let buyer = Buyer { principal: &principal, agr: agr.map(AgreementId), now };
+            let refused =
+                with_item(item, async |facts| orders.purchase(buyer, facts).await.unwrap_err());
             assert_eq!(refused.await.message(), expected);
         }
     });
@@ -437,9 +436,10 @@ fn a_purchase_that_cannot_be_recorded_delivers_nothing_now() {
     run(async {
         let (orders, user) = (scene.orders(), scene.user(2).await);
         scene.db.write(|tx| tx.refuse_rows("orders")).await.unwrap();
+        let buyer = Buyer { principal: &user, agr: None, now: start() };
         for item in [0, 2] {
             let outcome = with_item(item, async |facts| {
-                orders.purchase(&user, facts, None, start()).await.unwrap_err().kind()
+                orders.purchase(buyer, facts).await.unwrap_err().kind()
             });
             assert_eq!(outcome.await, ErrorKind::Unavailable);
         }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{Deliveries, formats};
 use crate::access::auth::Principal;
-use crate::access::orders::ItemFacts;
+use crate::access::orders::{Buyer, ItemFacts};
 use crate::media::{CatalogEntry, FileSelection, MediaCaller};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::TRANSPORT_FILES_MAX;
@@ -25,11 +25,13 @@ pub struct DeliveryRequest<'a> {
     /// The editors' crop from the item's URI, in pixels of the Hires image.
     pub crop: Option<CropSpec>,
     pub channel: &'a ChannelId,
+    pub now: Timestamp,
 }
 
 /// A request whose caller may see the item and owns the channel.
 struct CheckedRequest<'a> {
-    principal: &'a Principal,
+    request: DeliveryRequest<'a>,
+    buyer: Buyer<'a>,
     entry: Arc<CatalogEntry>,
     version: String,
     formats: Vec<MediaFormat>,
@@ -77,32 +79,27 @@ impl Deliveries {
     /// - like a purchase;
     /// - with [`ErrorKind::Overloaded`], before anything is purchased, if too many deliveries of the organization
     ///   are queued.
-    pub async fn trigger(
-        &self,
-        request: DeliveryRequest<'_>,
-        now: Timestamp,
-    ) -> Result<(Delivery, bool)> {
-        let checked = self.check(request, now).await?;
+    pub async fn trigger(&self, request: DeliveryRequest<'_>) -> Result<(Delivery, bool)> {
+        let checked = self.check(request).await?;
         // A repeated request is idempotent, but the agreements may have ended since the first request.
         if let Some(existing) = checked.in_flight() {
-            self.check_agreements(request, &checked, now).await?;
+            self.check_agreements(&checked).await?;
             return Ok((existing.clone(), false));
         }
-        let DeliveryRequest { caller: MediaCaller { agr, .. }, item, crop, channel } = request;
-        self.check_queue(checked.principal).await?;
+        let Buyer { principal, agr, now } = checked.buyer;
+        self.check_queue(principal).await?;
         // Comes before the purchase, so that an item without any of the formats costs nothing (contract
         // deliveries-6).
-        self.check_files(request, &checked, now).await?;
+        self.check_files(&checked).await?;
         // Comes before queueing: if queueing fails, the purchase still covers the repeated request.
-        self.inner.services.orders.purchase(checked.principal, checked.item(), agr, now).await?;
-        let organization = checked.principal.organization()?;
+        self.inner.services.orders.purchase(checked.buyer, checked.item()).await?;
         let new = NewDelivery {
             id: Uuid::now_v7(),
-            user: checked.principal.user().id,
-            organization,
-            channel: channel.clone(),
-            item: item.clone(),
-            crop,
+            user: principal.user().id,
+            organization: principal.organization()?,
+            channel: request.channel.clone(),
+            item: request.item.clone(),
+            crop: request.crop,
             version: checked.version,
             agreement: agr,
         };
@@ -120,19 +117,15 @@ impl Deliveries {
 
     /// Computes the response of [`Deliveries::trigger`] without writing anything. Returns the delivery, if it
     /// exists, and whether a delivery would be queued. Fails like [`Deliveries::trigger`] (contract deliveries-3).
-    pub async fn dry_run(
-        &self,
-        request: DeliveryRequest<'_>,
-        now: Timestamp,
-    ) -> Result<(Option<Delivery>, bool)> {
-        let checked = self.check(request, now).await?;
+    pub async fn dry_run(&self, request: DeliveryRequest<'_>) -> Result<(Option<Delivery>, bool)> {
+        let checked = self.check(request).await?;
         let is_new = checked.in_flight().is_none();
         // In the order of `trigger`, so that the first failure is the same.
         if is_new {
-            self.check_queue(checked.principal).await?;
-            self.check_files(request, &checked, now).await?;
+            self.check_queue(checked.buyer.principal).await?;
+            self.check_files(&checked).await?;
         }
-        self.check_agreements(request, &checked, now).await?;
+        self.check_agreements(&checked).await?;
         Ok((checked.existing, is_new))
     }
 
@@ -148,14 +141,8 @@ impl Deliveries {
     }
 
     /// Fails like the purchase for the delivery.
-    async fn check_agreements(
-        &self,
-        DeliveryRequest { caller, .. }: DeliveryRequest<'_>,
-        checked: &CheckedRequest<'_>,
-        now: Timestamp,
-    ) -> Result<()> {
-        let checking =
-            self.inner.services.orders.check(checked.principal, checked.item(), caller.agr, now);
+    async fn check_agreements(&self, checked: &CheckedRequest<'_>) -> Result<()> {
+        let checking = self.inner.services.orders.check(checked.buyer, checked.item());
         checking.await?.require_delivery()
     }
 
@@ -192,12 +179,8 @@ impl Deliveries {
     }
 
     /// Checks before the purchase that the item has files to send.
-    async fn check_files(
-        &self,
-        DeliveryRequest { caller, item, crop, channel }: DeliveryRequest<'_>,
-        checked: &CheckedRequest<'_>,
-        now: Timestamp,
-    ) -> Result<()> {
+    async fn check_files(&self, checked: &CheckedRequest<'_>) -> Result<()> {
+        let DeliveryRequest { caller, item, crop, channel, now } = checked.request;
         let selection = FileSelection::Formats(&checked.formats, crop);
         match self.inner.services.media.count_files(item, selection, caller, now).await {
             Ok(1..=TRANSPORT_FILES_MAX) => Ok(()),
@@ -214,21 +197,17 @@ impl Deliveries {
         }
     }
 
-    async fn check<'a>(
-        &self,
-        request: DeliveryRequest<'a>,
-        now: Timestamp,
-    ) -> Result<CheckedRequest<'a>> {
-        let DeliveryRequest { caller, item, crop, channel: id } = request;
-        let principal = caller.require_principal()?;
-        let channel = self.channel(principal, id).await?;
+    async fn check<'a>(&self, request: DeliveryRequest<'a>) -> Result<CheckedRequest<'a>> {
+        let DeliveryRequest { caller, item, crop, channel: id, now } = request;
+        let buyer = caller.buyer(now)?;
+        let channel = self.channel(buyer.principal, id).await?;
         if channel.method == ChannelMethod::Download {
             let message = format!(
                 "{id} is of the method download, which selects the contents of the item's .zip"
             );
             return Err(Error::invalid("query", "channel", "enum", message));
         }
-        let entry = self.inner.services.media.item(item, Some(principal), now).await?;
+        let entry = self.inner.services.media.item(item, Some(buyer.principal), now).await?;
         let version = version(&entry, &channel, crop);
         let channel_id = id.clone();
         let key = item.clone();
@@ -236,7 +215,7 @@ impl Deliveries {
         let existing =
             self.db().read(move |tx| tx.find_delivery_of(&channel_id, &key, &own_version)).await?;
         let formats = formats(&channel)?;
-        Ok(CheckedRequest { principal, entry, version, formats, existing })
+        Ok(CheckedRequest { request, buyer, entry, version, formats, existing })
     }
 }
 

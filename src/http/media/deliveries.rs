@@ -38,14 +38,13 @@ pub(super) async fn trigger(
     channel: &ChannelId,
     caller: MediaCaller<'_>,
 ) -> Result<Response> {
-    let delivery_request = DeliveryRequest { caller, item, crop, channel };
-    let now = clock::now();
+    let delivery_request = DeliveryRequest { caller, item, crop, channel, now: clock::now() };
     let deliveries = &app.shared.distribution.deliveries;
     if *method == Method::HEAD {
-        let (found, would_queue) = deliveries.dry_run(delivery_request, now).await?;
+        let (found, would_queue) = deliveries.dry_run(delivery_request).await?;
         return Ok(delivery_response(found.as_ref(), would_queue, Body::empty()));
     }
-    let (found, queued) = deliveries.trigger(delivery_request, now).await?;
+    let (found, queued) = deliveries.trigger(delivery_request).await?;
     queued_response(app, &found, queued)
 }
 
