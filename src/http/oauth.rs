@@ -9,7 +9,7 @@ use axum::{
 use serde_json::json;
 
 use crate::access::auth::PresentedCredentials;
-use crate::access::oauth::{OAuthErrorCode, OAuthParameters, TokenError};
+use crate::access::oauth::{ClientForm, OAuthErrorCode, OAuthParameters, TokenError};
 use crate::http::AppState;
 use crate::http::api::binding::BoundEndpoints;
 use crate::http::cache_policy;
@@ -50,7 +50,8 @@ pub(super) async fn token(State(app): State<AppState>, request: Request) -> Resp
         Err(response) => return response,
     };
     let basic = basic_credentials(&headers);
-    match app.shared.access.oauth.token(&form, basic, address, clock::now()).await {
+    let request = ClientForm { form: &form, basic, address, now: clock::now() };
+    match app.shared.access.oauth.token(request).await {
         Ok(set) => match serde_json::to_string(&set) {
             Ok(text) => without_caching(respond::json_text(StatusCode::OK, text.into())),
             Err(cause) => error_response::build(&Error::internal(cause)),
@@ -67,7 +68,8 @@ pub(super) async fn revoke(State(app): State<AppState>, request: Request) -> Res
         Err(response) => return response,
     };
     let basic = basic_credentials(&headers);
-    match app.shared.access.oauth.revoke(&form, basic, address, clock::now()).await {
+    let request = ClientForm { form: &form, basic, address, now: clock::now() };
+    match app.shared.access.oauth.revoke(request).await {
         Ok(()) => without_caching(respond::empty(StatusCode::OK)),
         Err(error) => token_error_response(&error),
     }

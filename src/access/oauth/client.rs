@@ -20,18 +20,25 @@ struct PresentedClient {
     secret: Option<String>,
 }
 
-/// Authenticates the client that sent `form`. `basic` has the credentials of HTTP Basic in base64; without them, the
-/// client is public, or its secret is in the form.
+/// A form that a client posts to the token or the revocation endpoint.
+#[derive(Clone, Copy)]
+pub struct ClientForm<'a> {
+    pub form: &'a OAuthParameters,
+    /// The credentials of HTTP Basic in base64. Without them, the client is public, or its secret is in the form.
+    pub basic: Option<&'a str>,
+    /// The address of the caller, for counting failed logins.
+    pub address: IpAddr,
+    pub now: Timestamp,
+}
+
+/// Authenticates the client that sent the form.
 ///
 /// An unknown client, an inactive client and a wrong secret lead to the same response after the same time. A
 /// confidential client needs its secret. A public client that sends a secret is refused, too: it is not the
 /// program that it claims to be.
 pub(super) async fn authenticate(
     auth: &Auth,
-    form: &OAuthParameters,
-    basic: Option<&str>,
-    address: IpAddr,
-    now: Timestamp,
+    ClientForm { form, basic, address, now }: ClientForm<'_>,
 ) -> Result<OAuthClient, TokenError> {
     let presented = match basic {
         None => from_form(form),

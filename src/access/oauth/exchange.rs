@@ -22,6 +22,8 @@ pub(super) struct NewTokens {
     pub(super) refresh: Option<(ContentHash, Timestamp)>,
     /// Time after the authorization until which a grant can be refreshed.
     pub(super) grant_lifetime: SignedDuration,
+    /// The time of the request.
+    pub(super) now: Timestamp,
 }
 
 impl NewTokens {
@@ -128,7 +130,6 @@ pub(super) fn redeem(
     proof: &CodeProof,
     client: &OAuthClient,
     tokens: &NewTokens,
-    now: Timestamp,
 ) -> Result<ExchangeOutcome, DbError> {
     let unknown = ExchangeOutcome::Unknown("the code is unknown");
     let Some(code) = tx.find_code(hash)? else { return Ok(unknown) };
@@ -138,10 +139,10 @@ pub(super) fn redeem(
     }
     // Checked before the expiry: a used code in a second hand was stolen, however old it is.
     if code.is_used {
-        tx.end_family(code.family.id, now)?;
+        tx.end_family(code.family.id, tokens.now)?;
         return Ok(ExchangeOutcome::Reused(code.family.user, "the code was used before"));
     }
-    if code.expires <= now {
+    if code.expires <= tokens.now {
         return Ok(ExchangeOutcome::Refused("the code has expired"));
     }
     // The code stays valid: a different party that saw it must not be able to use it up.
@@ -151,7 +152,7 @@ pub(super) fn redeem(
     let Some(account) = active(tx, &code.family)? else {
         return Ok(ExchangeOutcome::Refused("the user may not use the service"));
     };
-    tx.mark_code_used(hash, now)?;
+    tx.mark_code_used(hash, tokens.now)?;
     tokens.grant(tx, &code.family, account, code.family.scopes, code.nonce)
 }
 
@@ -166,7 +167,6 @@ pub(super) fn refresh(
     requested: Option<ScopeSet>,
     client: &OAuthClient,
     tokens: &NewTokens,
-    now: Timestamp,
 ) -> Result<ExchangeOutcome, DbError> {
     let unknown = ExchangeOutcome::Unknown("the refresh token is unknown");
     let Some(token) = tx.find_refresh_token(hash)? else { return Ok(unknown) };
@@ -175,15 +175,15 @@ pub(super) fn refresh(
         return Ok(unknown);
     }
     if token.is_used {
-        tx.end_family(family.id, now)?;
+        tx.end_family(family.id, tokens.now)?;
         return Ok(ExchangeOutcome::Reused(family.user, "the refresh token was used before"));
     }
-    if token.expires <= now {
+    if token.expires <= tokens.now {
         return Ok(ExchangeOutcome::Refused("the refresh token has expired"));
     }
     // The access token may still be valid, and ends with the grant.
-    if tokens.absolute_end(tx, family.id)? <= now {
-        tx.end_family(family.id, now)?;
+    if tokens.absolute_end(tx, family.id)? <= tokens.now {
+        tx.end_family(family.id, tokens.now)?;
         return Ok(ExchangeOutcome::Refused("the grant has ended, the user has to log in again"));
     }
     let scopes = requested.unwrap_or(family.scopes);
@@ -194,8 +194,8 @@ pub(super) fn refresh(
     let Some(account) = active(tx, &family)? else {
         return Ok(ExchangeOutcome::Refused("the user may not use the service"));
     };
-    tx.mark_refresh_token_used(hash, now)?;
-    tx.end_access_tokens(family.id, now)?;
+    tx.mark_refresh_token_used(hash, tokens.now)?;
+    tx.end_access_tokens(family.id, tokens.now)?;
     tokens.grant(tx, &family, account, scopes, None)
 }
 
@@ -205,17 +205,16 @@ pub(super) fn open(
     login: &AuthenticatedLogin,
     new: &NewFamily,
     tokens: &NewTokens,
-    now: Timestamp,
 ) -> Result<ExchangeOutcome, DbError> {
     // The password may have changed while its hash was compared.
     if !login.is_still_valid(tx)? {
         return Ok(ExchangeOutcome::Refused("user name or password is wrong"));
     }
-    let id = tx.open_family(new, now)?;
+    let id = tx.open_family(new, tokens.now)?;
     let NewFamily { user, client_id, scopes, auth_time } = new.clone();
     let family = TokenFamily { id, user, client_id, scopes, auth_time };
     let Some(account) = active(tx, &family)? else {
-        tx.end_family(id, now)?;
+        tx.end_family(id, tokens.now)?;
         return Ok(ExchangeOutcome::Refused("the user may not use the service"));
     };
     tokens.grant(tx, &family, account, scopes, None)

@@ -1,14 +1,12 @@
 //! The token and revocation endpoints: client authentication, grants and responses.
 
-use std::net::IpAddr;
-
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use super::{
     OAuth, OAuthInner, after,
     claims::IdToken,
-    client,
+    client::{self, ClientForm},
     error::{OAuthErrorCode, TokenError},
     exchange::{self, CodeProof, ExchangeOutcome, GrantedAccess, NewTokens, RevocationOutcome},
     parameters::OAuthParameters,
@@ -76,16 +74,10 @@ fn scopes(form: &OAuthParameters) -> Result<Option<ScopeSet>, TokenError> {
 }
 
 impl OAuth {
-    /// Handles a request to the token endpoint: authenticates the client, then performs its grant. `address` is the
-    /// address of the caller, for counting failed logins.
-    pub async fn token(
-        &self,
-        form: &OAuthParameters,
-        basic: Option<&str>,
-        address: IpAddr,
-        now: Timestamp,
-    ) -> Result<TokenSet, TokenError> {
-        let client = self.authenticate(form, basic, address, now).await?;
+    /// Handles a request to the token endpoint: authenticates the client, then performs its grant.
+    pub async fn token(&self, request: ClientForm<'_>) -> Result<TokenSet, TokenError> {
+        let client = self.authenticate(request).await?;
+        let form = request.form;
         let name = required(form, "grant_type")?;
         let grants = [GrantType::AuthorizationCode, GrantType::Password, GrantType::RefreshToken];
         let Some(grant) = grants.into_iter().find(|grant| grant.as_str() == name) else {
@@ -96,13 +88,13 @@ impl OAuth {
             return refuse(OAuthErrorCode::UnauthorizedClient, text);
         }
         // Created before the transaction, which holds the cluster write lock.
-        let issue = IssuedTokens::new(&self.inner, &client, now)?;
+        let issue = IssuedTokens::new(&self.inner, &client, request.now)?;
         let outcome = match grant {
             GrantType::AuthorizationCode => self.redeem(form, &client, &issue).await?,
             GrantType::RefreshToken => self.refresh(form, &client, &issue).await?,
             // `grants` does not contain the implicit grant.
             GrantType::Password | GrantType::Implicit => {
-                let (login, scopes) = self.log_in(form, address, now).await?;
+                let (login, scopes) = self.log_in(request).await?;
                 self.open(login, scopes, &client, &issue).await?
             }
         };
@@ -120,19 +112,13 @@ impl OAuth {
         }
     }
 
-    /// Authenticates the client that sent `form`, which must not repeat a parameter (RFC 6749 §3.2).
-    async fn authenticate(
-        &self,
-        form: &OAuthParameters,
-        basic: Option<&str>,
-        address: IpAddr,
-        now: Timestamp,
-    ) -> Result<OAuthClient, TokenError> {
-        if let Some(name) = form.find_repeated(&KNOWN) {
+    /// Authenticates the client that sent the form, which must not repeat a parameter (RFC 6749 §3.2).
+    async fn authenticate(&self, request: ClientForm<'_>) -> Result<OAuthClient, TokenError> {
+        if let Some(name) = request.form.find_repeated(&KNOWN) {
             let text = format!("{name} is given more than once");
             return refuse(OAuthErrorCode::InvalidRequest, &text);
         }
-        let client = client::authenticate(&self.inner.auth, form, basic, address, now).await?;
+        let client = client::authenticate(&self.inner.auth, request).await?;
         // For the events of this request: the client acts, and not yet a user.
         audit::note_client(&client.client_id, client.secret.is_some());
         Ok(client)
@@ -150,9 +136,9 @@ impl OAuth {
             verifier: form.find("code_verifier").map(str::to_owned),
         };
         let owner = client.clone();
-        let IssuedTokens { tokens, now, .. } = *issue;
+        let tokens = issue.tokens;
         let redemption = self.exchange(client, GrantType::AuthorizationCode, move |tx| {
-            exchange::redeem(tx, &hash, &proof, &owner, &tokens, now)
+            exchange::redeem(tx, &hash, &proof, &owner, &tokens)
         });
         Ok(redemption.await?)
     }
@@ -167,19 +153,17 @@ impl OAuth {
         // A request without scopes is for all granted scopes (RFC 6749 §6).
         let requested = scopes(form)?.filter(|requested| !requested.is_empty());
         let owner = client.clone();
-        let IssuedTokens { tokens, now, .. } = *issue;
+        let tokens = issue.tokens;
         let refresh = self.exchange(client, GrantType::RefreshToken, move |tx| {
-            exchange::refresh(tx, &hash, requested, &owner, &tokens, now)
+            exchange::refresh(tx, &hash, requested, &owner, &tokens)
         });
         Ok(refresh.await?)
     }
 
-    /// Logs in the user whose name and password are in `form`; also returns the requested scopes.
+    /// Logs in the user whose name and password are in the form; also returns the requested scopes.
     async fn log_in(
         &self,
-        form: &OAuthParameters,
-        address: IpAddr,
-        now: Timestamp,
+        ClientForm { form, address, now, .. }: ClientForm<'_>,
     ) -> Result<(AuthenticatedLogin, ScopeSet), TokenError> {
         let user_name = required(form, "username")?;
         let password = required(form, "password")?;
@@ -204,15 +188,15 @@ impl OAuth {
         client: &OAuthClient,
         issue: &IssuedTokens,
     ) -> Result<ExchangeOutcome, DbError> {
-        let IssuedTokens { tokens, now, .. } = *issue;
+        let tokens = issue.tokens;
         let family = NewFamily {
             user: login.account.user.id,
             client_id: client.client_id.clone(),
             scopes,
-            auth_time: now,
+            auth_time: tokens.now,
         };
         let opening = self.exchange(client, GrantType::Password, move |tx| {
-            exchange::open(tx, &login, &family, &tokens, now)
+            exchange::open(tx, &login, &family, &tokens)
         });
         opening.await
     }
@@ -241,14 +225,9 @@ impl OAuth {
     /// Handles a request to the revocation endpoint (RFC 7009). An unknown token counts as revoked already. A
     /// token of a different client is refused with `invalid_grant`, which RFC 6749 §5.2 defines for a token
     /// that "was issued to another client". Ignores `token_type_hint`, because looking up each kind of token is cheap.
-    pub async fn revoke(
-        &self,
-        form: &OAuthParameters,
-        basic: Option<&str>,
-        address: IpAddr,
-        now: Timestamp,
-    ) -> Result<(), TokenError> {
-        let client = self.authenticate(form, basic, address, now).await?;
+    pub async fn revoke(&self, request: ClientForm<'_>) -> Result<(), TokenError> {
+        let ClientForm { form, now, .. } = request;
+        let client = self.authenticate(request).await?;
         let hash = ContentHash::new(required(form, "token")?.as_bytes());
         let event = audit::event(AuditAction::TokenRevoked)
             .with_object(ObjectKind::Client, &client.client_id);
@@ -274,7 +253,6 @@ struct IssuedTokens {
     access: RandomSecret,
     refresh: Option<RandomSecret>,
     tokens: NewTokens,
-    now: Timestamp,
     /// Lifetime of the access token, in seconds.
     expires_in: u32,
 }
@@ -293,8 +271,9 @@ impl IssuedTokens {
             access_expires: after(now, expires_in),
             refresh: refresh.as_ref().map(|refresh| (refresh.hash(), refresh_expires)),
             grant_lifetime: SignedDuration::from_hours(24 * days),
+            now,
         };
-        Ok(Self { access, refresh, tokens, now, expires_in })
+        Ok(Self { access, refresh, tokens, expires_in })
     }
 
     async fn token_set(
@@ -311,7 +290,7 @@ impl IssuedTokens {
             auth_time: granted.auth_time,
             nonce: granted.nonce.as_deref(),
             access_token: Some(&access_token),
-            issued: self.now,
+            issued: self.tokens.now,
             expires: self.tokens.access_expires,
         };
         let id_token = inner.keys().await.sign(&id_token.claims(&granted.account))?;

@@ -57,6 +57,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+pub use client::ClientForm;
 pub use error::{AuthorizationError, OAuthErrorCode, TokenError};
 pub use grant::TokenSet;
 pub use parameters::{OAuthParameters, ParametersError};

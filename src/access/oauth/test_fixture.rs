@@ -8,8 +8,8 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use super::{
-    AuthorizationRequest, OAuth, OAuthParameters, TokenError, TokenLifetimes, TokenSet,
-    parameters::decode,
+    AuthorizationRequest, ClientForm, OAuth, OAuthParameters, TokenError, TokenLifetimes,
+    TokenSet, parameters::decode,
 };
 use crate::access::auth::{Auth, HashLimits, LoginOutcome, RandomSecret};
 use crate::storage::database::{AccountChange, Db, LoginBrowser, LoginOrigin};
@@ -139,7 +139,8 @@ impl OAuthFixture {
 
     pub(super) fn token(&self, form: &str, second: i64) -> Result<TokenSet, TokenError> {
         let form = OAuthParameters::parse(form).unwrap();
-        self.run(self.oauth.token(&form, None, ADDRESS, at(second)))
+        let request = ClientForm { form: &form, basic: None, address: ADDRESS, now: at(second) };
+        self.run(self.oauth.token(request))
     }
 
     pub(super) fn log_in(&self, second: i64) -> TokenSet {
@@ -161,7 +162,8 @@ impl OAuthFixture {
     pub(super) fn revoke(&self, form: &str, second: i64) -> Result<(), TokenError> {
         let form = OAuthParameters::parse(form).unwrap();
         let address = [192, 0, 2, 1].into();
-        self.run(self.oauth.revoke(&form, None, address, at(second)))
+        let request = ClientForm { form: &form, basic: None, address, now: at(second) };
+        self.run(self.oauth.revoke(request))
     }
 
     /// Returns whether the user endpoint accepts the access token.

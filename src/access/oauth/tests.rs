@@ -7,7 +7,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde_json::{Value, json};
 
 use super::{
-    AuthorizationError, OAuthErrorCode, OAuthParameters, TokenError, TokenSet,
+    AuthorizationError, ClientForm, OAuthErrorCode, OAuthParameters, TokenError, TokenSet,
     test_fixture::{
         ADDRESS, CHALLENGE, ISSUER, OAuthFixture, VERIFIER, at, find_parameter, parameter,
     },
@@ -217,7 +217,9 @@ fn clients_authenticate_in_one_way_before_anything_else_is_looked_at() {
     let check = |header: Option<&str>, form: &str, code, challenge| {
         let encoded = header.map(|header| STANDARD.encode(header));
         let form = OAuthParameters::parse(form).unwrap();
-        let outcome = service.run(service.oauth.token(&form, encoded.as_deref(), ADDRESS, at(0)));
+        let basic = encoded.as_deref();
+        let request = ClientForm { form: &form, basic, address: ADDRESS, now: at(0) };
+        let outcome = service.run(service.oauth.token(request));
         let error = outcome.err().unwrap();
         assert_eq!((error.code, error.challenge), (code, challenge), "{header:?} {form:?}");
     };
@@ -258,7 +260,8 @@ fn clients_authenticate_in_one_way_before_anything_else_is_looked_at() {
         check(None, form, InvalidClient, false);
     }
     let form = OAuthParameters::parse("").unwrap();
-    let outcome = service.run(service.oauth.token(&form, Some("%%%"), ADDRESS, at(0)));
+    let request = ClientForm { form: &form, basic: Some("%%%"), address: ADDRESS, now: at(0) };
+    let outcome = service.run(service.oauth.token(request));
     assert_eq!(code_of(outcome), InvalidClient);
 }
 
