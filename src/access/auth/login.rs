@@ -33,6 +33,7 @@ pub struct LoginRequest<'a> {
     pub address: IpAddr,
     /// The device cookie of the browser, if it has one ([`Auth::issue_device_cookie`]).
     pub device_cookie: Option<&'a str>,
+    pub now: Timestamp,
 }
 
 /// A successful login. The password may change while its hash is computed, so a transaction that opens a
@@ -93,20 +94,20 @@ impl Auth {
         address: IpAddr,
         now: Timestamp,
     ) -> Result<Option<Arc<Principal>>> {
-        let request = LoginRequest { user_name, password, address, device_cookie: None };
+        let request = LoginRequest { user_name, password, address, device_cookie: None, now };
         // No stored name or password is that long, so hashing it would only cost time.
         if is_too_long(&request) {
             return Ok(None);
         }
-        let candidate = self.find_candidate(&request, now).await?;
-        let verdict = self.count_cached_login(&request, &candidate, now);
+        let candidate = self.find_candidate(&request).await?;
+        let verdict = self.count_cached_login(&request, &candidate);
         // Programs send Basic with each request: only evaluated logins are counted and audited.
         if let (CachedVerdict::Right, Some(user)) = (&verdict, &candidate.user) {
             return Ok(self.account(user.id).await?.map(basic_principal));
         }
         let counted = verdict.counted_decision();
-        let outcome = record_metric(self.evaluate_login(&request, candidate, counted, now).await);
-        self.record_login(&outcome, &request, now).await;
+        let outcome = record_metric(self.evaluate_login(&request, candidate, counted).await);
+        self.record_login(&outcome, &request).await;
         match outcome? {
             LoginOutcome::Ok(authenticated) => Ok(Some(basic_principal(authenticated.account))),
             LoginOutcome::Refused => Ok(None),
@@ -142,7 +143,7 @@ impl Auth {
         address: IpAddr,
         now: Timestamp,
     ) -> Result<LoginOutcome> {
-        self.log_in(&LoginRequest { user_name, password, address, device_cookie: None }, now).await
+        self.log_in(&LoginRequest { user_name, password, address, device_cookie: None, now }).await
     }
 
     /// Logs a user in by password.
@@ -150,25 +151,16 @@ impl Auth {
     /// The response for an unknown user name is not faster. Waits up to
     /// [`crate::runtime::limits::PACE_WAIT_MAX`] for a slot if the name failed too often from all networks.
     /// Fails with [`crate::runtime::error::ErrorKind::Overloaded`] if too many logins wait.
-    pub async fn log_in(
-        &self,
-        request: &LoginRequest<'_>,
-        now: Timestamp,
-    ) -> Result<LoginOutcome> {
-        let outcome = record_metric(self.check(request, now).await);
-        self.record_login(&outcome, request, now).await;
+    pub async fn log_in(&self, request: &LoginRequest<'_>) -> Result<LoginOutcome> {
+        let outcome = record_metric(self.check(request).await);
+        self.record_login(&outcome, request).await;
         outcome
     }
 
     /// Records the outcome of a login in the audit log. Of many throttled logins, only the first in a while
     /// reads the database and is recorded. An oversized name or password is refused unchecked and is not a
     /// guess.
-    async fn record_login(
-        &self,
-        outcome: &Result<LoginOutcome>,
-        request: &LoginRequest<'_>,
-        now: Timestamp,
-    ) {
+    async fn record_login(&self, outcome: &Result<LoginOutcome>, request: &LoginRequest<'_>) {
         let Ok(login) = outcome else { return };
         if is_too_long(request) {
             return;
@@ -180,7 +172,7 @@ impl Auth {
                 return;
             }
             LoginOutcome::Refused => AuditAction::Login,
-            LoginOutcome::Throttled(_) if audit::count_throttled(now) => {
+            LoginOutcome::Throttled(_) if audit::count_throttled(request.now) => {
                 AuditAction::LoginThrottled
             }
             LoginOutcome::Throttled(_) => return,
@@ -193,20 +185,17 @@ impl Auth {
         audit::record(event.with_outcome(audit::AuditOutcome::Refused));
     }
 
-    async fn check(&self, request: &LoginRequest<'_>, now: Timestamp) -> Result<LoginOutcome> {
+    async fn check(&self, request: &LoginRequest<'_>) -> Result<LoginOutcome> {
         if is_too_long(request) {
             return Ok(LoginOutcome::Refused);
         }
-        let candidate = self.find_candidate(request, now).await?;
-        self.evaluate_login(request, candidate, None, now).await
+        let candidate = self.find_candidate(request).await?;
+        self.evaluate_login(request, candidate, None).await
     }
 
     /// Loads the user of a login and its earlier failures, in one transaction.
-    async fn find_candidate(
-        &self,
-        request: &LoginRequest<'_>,
-        now: Timestamp,
-    ) -> Result<LoginCandidate> {
+    async fn find_candidate(&self, request: &LoginRequest<'_>) -> Result<LoginCandidate> {
+        let now = request.now;
         let subject = ThrottleSubject::of_user(request.user_name, request.address);
         let cookie = request.device_cookie.and_then(DeviceCookie::parse);
         // A valid device cookie has its own counter, so an attempt with a cookie is decided later.
@@ -255,14 +244,13 @@ impl Auth {
         &self,
         request: &LoginRequest<'_>,
         candidate: &LoginCandidate,
-        now: Timestamp,
     ) -> CachedVerdict {
         let LoginCandidate { user: Some(_), password_hash: Some(hash), subject } = candidate
         else {
             return CachedVerdict::Nothing;
         };
         let right = self.inner.verified.is_right(request.password, hash, request.address);
-        self.count_cached(right, subject, now)
+        self.count_cached(right, subject, request.now)
     }
 
     async fn evaluate_login(
@@ -270,7 +258,6 @@ impl Auth {
         request: &LoginRequest<'_>,
         candidate: LoginCandidate,
         counted: Option<ThrottleDecision>,
-        now: Timestamp,
     ) -> Result<LoginOutcome> {
         let LoginCandidate { user, password_hash, subject } = candidate;
         let attempt = VerificationAttempt {
@@ -281,7 +268,7 @@ impl Auth {
             subject,
             counted_decision: counted,
         };
-        match self.attempt(attempt, now).await? {
+        match self.attempt(attempt, request.now).await? {
             AttemptOutcome::Throttled { wait_s } => return Ok(LoginOutcome::Throttled(wait_s)),
             AttemptOutcome::Wrong => return Ok(LoginOutcome::Refused),
             AttemptOutcome::Right => {}

@@ -104,8 +104,9 @@ async fn log_in(auth: &Auth, password: &str, cookie: Option<&str>, second: i64) 
         password,
         address: HOME.into(),
         device_cookie: cookie,
+        now: at(second),
     };
-    auth.log_in(&request, at(second)).await.unwrap()
+    auth.log_in(&request).await.unwrap()
 }
 
 fn is_ok(login: &LoginOutcome) -> bool {

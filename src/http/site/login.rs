@@ -193,8 +193,9 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
         password: form.find("password").unwrap_or_default(),
         address,
         device_cookie: device.as_deref(),
+        now: clock::now(),
     };
-    match app.shared.access.auth.log_in(&login, clock::now()).await {
+    match app.shared.access.auth.log_in(&login).await {
         Ok(LoginOutcome::Ok(authenticated)) => {
             let target = LoginTarget { return_to, deferred_form: deferred.as_ref(), address };
             match open_session(app, &headers, &authenticated, target).await {
