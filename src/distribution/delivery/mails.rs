@@ -56,16 +56,9 @@ impl Deliveries {
         introductions.retain(|introduction| introduction.sent.is_set());
         let recipients = &self.inner.services.recipients;
         if !introductions.is_empty() {
-            let recorded = recipients.record_introductions(user, &introductions, clock::now());
-            if let Err(cause) = recorded.await {
-                // The next mail introduces the sender again.
-                tracing::warn!("introduction of a mail recipient cannot be recorded: {cause}");
-            }
-        } else if failed
-            && !to.is_empty()
-            && let Err(cause) = recipients.refund(user, &to, at).await
-        {
-            tracing::warn!("mail count cannot be refunded: {cause}");
+            recipients.record_introductions(user, &introductions, clock::now()).await;
+        } else if failed && !to.is_empty() {
+            recipients.refund(user, &to, at).await;
         }
     }
 }

@@ -393,13 +393,9 @@ impl Notifications {
         let outcome = self.post_mail(&mail).await?;
         let user = user.user().id;
         if matches!(outcome, SendOutcome::Sent) {
-            let recorded = recipients.record_introductions(user, &introductions, clock::now());
-            if let Err(cause) = recorded.await {
-                // The next mail introduces the sender again.
-                tracing::warn!("introduction of a mail recipient cannot be recorded: {cause}");
-            }
-        } else if let Err(cause) = recipients.refund(user, &mail.to, addressed.now).await {
-            tracing::warn!("mail count cannot be refunded: {cause}");
+            recipients.record_introductions(user, &introductions, clock::now()).await;
+        } else {
+            recipients.refund(user, &mail.to, addressed.now).await;
         }
         Ok(outcome)
     }

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 
 use crate::access::auth::{Principal, RandomSecret};
 use crate::runtime::config::Config;
-use crate::runtime::error::Result;
+use crate::runtime::error::{Error, Result};
 use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::limits::{SWEEP_ROWS, TOKEN_BYTES_MAX};
 use crate::storage::audit::{self, AuditAction, ObjectKind};
@@ -194,13 +194,8 @@ impl Recipients {
     }
 
     /// Refunds the count of a mail of `user` to `to` at the time `counted`. The mail was not sent, and its next
-    /// attempt is counted again.
-    pub async fn refund(
-        &self,
-        user: UserId,
-        to: &[MailAddress],
-        counted: Timestamp,
-    ) -> Result<()> {
+    /// attempt is counted again. A failure is only logged.
+    pub async fn refund(&self, user: UserId, to: &[MailAddress], counted: Timestamp) {
         let mailboxes: Vec<String> = to.iter().map(normal).collect();
         let settings = self.inner.settings.get();
         let refund = self.inner.db.write(move |tx| {
@@ -209,22 +204,28 @@ impl Recipients {
             }
             Ok(())
         });
-        Ok(refund.await?)
+        if let Err(cause) = refund.await.map_err(Error::from) {
+            tracing::warn!("mail count cannot be refunded: {cause}");
+        }
     }
 
-    /// Records that the sender was introduced to these recipients.
+    /// Records that the sender was introduced to these recipients. A failure is only logged, because the next mail
+    /// introduces the sender again.
     pub async fn record_introductions(
         &self,
         user: UserId,
         introductions: &[Introduction],
         now: Timestamp,
-    ) -> Result<()> {
+    ) {
         for introduction in introductions {
             let address = normal(&introduction.to);
             let db = &self.inner.db;
-            db.write(move |tx| tx.mark_mail_recipient_notified(user, &address, now)).await?;
+            let writing = db.write(move |tx| tx.mark_mail_recipient_notified(user, &address, now));
+            if let Err(cause) = writing.await.map_err(Error::from) {
+                tracing::warn!("introduction of a mail recipient cannot be recorded: {cause}");
+                return;
+            }
         }
-        Ok(())
     }
 
     /// Looks up the link with `token`; `None` for an expired or unknown token.

@@ -82,7 +82,7 @@ impl Scene {
             panic!("{to} is not cleared")
         };
         let user = self.user.user().id;
-        self.recipients.record_introductions(user, &introductions, now).await.unwrap();
+        self.recipients.record_introductions(user, &introductions, now).await;
         introductions
     }
 
@@ -132,10 +132,10 @@ async fn a_mail_that_was_not_sent_is_not_counted() {
     let mail = [address(to)];
     for second in 0..3 {
         assert_eq!(waits_until(&scene.clear(&[to], at(0, second)).await), None);
-        scene.recipients.refund(user, &mail, at(0, second)).await.unwrap();
+        scene.recipients.refund(user, &mail, at(0, second)).await;
     }
     // Nor is more refunded than was counted.
-    scene.recipients.refund(user, &mail, at(0, 4)).await.unwrap();
+    scene.recipients.refund(user, &mail, at(0, 4)).await;
     scene.sent(to, at(0, 5)).await;
     assert_eq!(waits_until(&scene.clear(&[to], at(0, 6)).await), Some(at(1, 0)));
 }
