@@ -15,7 +15,7 @@ use crate::runtime::limits::MAIL_DIGEST_ITEMS_MAX;
 use crate::transport::mail_templates::{MailEntry, MailOccasion, MailThumbnail, NotificationMail};
 use crate::transport::push;
 use crate::transport::{InlineImage, Mail, MailAddress};
-use model::account::{Notification, NotificationMethod};
+use model::account::{MessageContent, Notification, NotificationMethod, OutboxMessage};
 use model::item::{AssetGroup, MediaLinks};
 use model::media_url::MediaPath;
 use model::{ItemKey, RenditionExtension, RenditionName};
@@ -29,31 +29,29 @@ const MESSAGE_PICTURES_TIME: Duration = Duration::from_secs(60);
 /// The rendition of an item that mails and push messages show.
 const THUMBNAIL: RenditionName = RenditionName::NORMAL_THUMBNAIL;
 
-/// The id and the recipient of a message.
+/// A message about items, and its recipient.
 pub(super) struct AddressedMessage<'a> {
-    pub(super) id: uuid::Uuid,
+    pub(super) message: &'a OutboxMessage,
     pub(super) notification: &'a Notification,
     pub(super) user: &'a Principal,
     pub(super) now: Timestamp,
 }
 
 impl Notifications {
-    /// Renders the mail about `items`, without items that have since been withdrawn or hidden; `None` if none
-    /// remains.
-    pub(super) async fn mail(
-        &self,
-        addressed: &AddressedMessage<'_>,
-        items: &[String],
-        occasion: MailOccasion,
-        more: usize,
-    ) -> Result<Option<Mail>> {
-        let AddressedMessage { id, notification, user, now } = *addressed;
+    /// Renders the mail about the items of a message, without items that have since been withdrawn or hidden;
+    /// `None` if none remains.
+    pub(super) async fn mail(&self, addressed: &AddressedMessage<'_>) -> Result<Option<Mail>> {
+        let AddressedMessage { message, notification, user, now } = *addressed;
+        let (occasion, mut more) = if let MessageContent::Digest { more, .. } = &message.content {
+            (MailOccasion::Digest, *more)
+        } else {
+            (MailOccasion::Item, 0)
+        };
         let mut entries = Vec::new();
         let mut inline = Vec::new();
         let zone = self.zone_of(notification);
-        let mut more = more;
         let pictures = Stopwatch::start();
-        for item in items {
+        for item in message.content.items() {
             let Some(found) = self.item(item, user, now).await? else { continue };
             // Counted after the look-up, so that the number excludes withdrawn items.
             if entries.len() == MAIL_DIGEST_ITEMS_MAX {
@@ -89,7 +87,7 @@ impl Notifications {
         let rendered =
             self.inner.services.mail_templates.render_notification(&notification_mail)?;
         Ok(Some(Mail {
-            id: id.to_string(),
+            id: message.id.to_string(),
             at: now,
             to: vec![to],
             subject: rendered.subject,
@@ -115,7 +113,7 @@ impl Notifications {
         device: model::account::DeviceKind,
         token: &str,
     ) -> Result<Option<push::PushMessage>> {
-        let AddressedMessage { id, notification, user, now } = *addressed;
+        let AddressedMessage { message, notification, user, now } = *addressed;
         let Some(found) = self.item(item, user, now).await? else { return Ok(None) };
         let links = self.inner.services.media.links();
         // The device loads the picture without credentials, and only renditions of images are public (contract
@@ -128,7 +126,7 @@ impl Notifications {
             notification.title.clone()
         };
         Ok(Some(push::PushMessage {
-            id,
+            id: message.id,
             device,
             token: token.to_owned(),
             title,

@@ -23,7 +23,6 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::telemetry;
 use crate::storage::database::{ClaimTx, ClaimedBy, DbError, MessageOutcome, ReadTx};
 use crate::transport::Mail;
-use crate::transport::mail_templates::MailOccasion;
 use crate::transport::push::PushError;
 use model::account::{
     DeviceKind, MessageContent, MessageTransport, OutboxMessage, UserId, shorten_reason,
@@ -336,14 +335,9 @@ impl Notifications {
         let Some((notification, user)) = found.zip(user) else { return Ok(SendOutcome::Dropped) };
         let now = clock::now();
         let addressed =
-            AddressedMessage { id: message.id, notification: &notification, user: &user, now };
+            AddressedMessage { message, notification: &notification, user: &user, now };
         let MessageContent::Push { item, token, device } = &message.content else {
-            let (occasion, more) = if let MessageContent::Digest { more, .. } = &message.content {
-                (MailOccasion::Digest, *more)
-            } else {
-                (MailOccasion::Item, 0)
-            };
-            return self.post(&addressed, message.content.items(), occasion, more).await;
+            return self.post(&addressed).await;
         };
         let Ok(kind) = device.parse::<DeviceKind>() else { return Ok(SendOutcome::Dropped) };
         // A phone that changed hands or was signed out must not get messages of its former user.
@@ -368,14 +362,8 @@ impl Notifications {
         })
     }
 
-    async fn post(
-        &self,
-        addressed: &AddressedMessage<'_>,
-        items: &[String],
-        occasion: MailOccasion,
-        more: usize,
-    ) -> Result<SendOutcome> {
-        let Some(mut mail) = self.mail(addressed, items, occasion, more).await? else {
+    async fn post(&self, addressed: &AddressedMessage<'_>) -> Result<SendOutcome> {
+        let Some(mut mail) = self.mail(addressed).await? else {
             return Ok(SendOutcome::Dropped);
         };
         let recipients = &self.inner.services.recipients;
