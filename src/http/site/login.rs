@@ -163,12 +163,12 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
     let typed = form.find("username").unwrap_or_default();
     let canonical = app.shared.access.auth.canonical_user_name(typed).await;
     // If the database is unavailable, the login below reports it.
-    let name = canonical.as_deref().unwrap_or(typed);
+    let user_name = canonical.as_deref().unwrap_or(typed);
     let again = |status, error: &str| {
         let notice = LoginNotice {
             status,
             error: Some(error),
-            user_name: Some(name),
+            user_name: Some(user_name),
             // Only wrong credentials mark the fields as invalid; an overload does not.
             invalid: status == StatusCode::FORBIDDEN,
             client_name: client_name.clone(),
@@ -188,13 +188,9 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
         return again(StatusCode::BAD_REQUEST, "The login form has expired. Try again.");
     }
     let device = SiteCookie::Device.find(app, &headers);
-    let login = LoginRequest {
-        user_name: name,
-        password: form.find("password").unwrap_or_default(),
-        address,
-        device_cookie: device.as_deref(),
-        now: clock::now(),
-    };
+    let device_cookie = device.as_deref();
+    let password = form.find("password").unwrap_or_default();
+    let login = LoginRequest { user_name, password, address, device_cookie, now: clock::now() };
     match app.shared.access.auth.log_in(&login).await {
         Ok(LoginOutcome::Ok(authenticated)) => {
             let target = LoginTarget { return_to, deferred_form: deferred.as_ref(), address };
