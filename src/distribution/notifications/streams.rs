@@ -89,7 +89,7 @@ struct StreamReaders {
 
 /// A database command of a reader. Many commands are executed in one transaction.
 enum StreamCommand {
-    Claim { id: Uuid, user: UserId, size: usize, reply: oneshot::Sender<Result<StreamBatch>> },
+    Claim { reader: StreamReader, reply: oneshot::Sender<Result<StreamBatch>> },
     Acknowledge { claimed: StreamBatch, read: Vec<(i64, i64)>, reply: oneshot::Sender<Result<()>> },
     Touch { number: i64 },
 }
@@ -292,11 +292,8 @@ impl StreamQueues {
         waiting: &mut WaitingReader,
         respond: &impl Fn(StreamBatch) -> F,
     ) -> Result<Option<ReadOutcome<T>>> {
-        let StreamReader { stream, user, size } = reader;
         let (reply, claimed) = oneshot::channel();
-        let claimed = self
-            .send_command(StreamCommand::Claim { id: stream, user, size, reply }, claimed)
-            .await?;
+        let claimed = self.send_command(StreamCommand::Claim { reader, reply }, claimed).await?;
         // Set for an empty batch too: the poll then waits, and its end is recorded as use.
         waiting.number = Some(claimed.number);
         if claimed.items.is_empty() {
@@ -481,8 +478,8 @@ fn run_commands(
             StreamCommand::Claim { reply, .. } if !is_alive => {
                 CommandOutcome::Claimed(Err(stream_unavailable()), reply)
             }
-            StreamCommand::Claim { id, user, size, reply } => {
-                let claimed = match claim_items(tx, released, incarnation, id, user, size, now) {
+            StreamCommand::Claim { reader, reply } => {
+                let claimed = match claim_items(tx, released, incarnation, reader, now) {
                     Ok(claimed) => claimed.ok_or_else(|| {
                         let message = "There is no such stream, or it was not used for 5 minutes";
                         Error::new(ErrorKind::NotFound, message)
@@ -544,20 +541,18 @@ fn claim_items(
     tx: &WriteTx<'_>,
     released: &Arc<ReleasedItems>,
     incarnation: Uuid,
-    id: Uuid,
-    user: UserId,
-    size: usize,
+    StreamReader { stream, user, size }: StreamReader,
     now: Timestamp,
 ) -> Result<Option<StreamBatch>, DbError> {
     // A reader waits for at most a minute, so the stream does not expire if it is touched when the reader arrives.
     let expired = now - STREAM_EXPIRY;
-    let Some(found) = tx.find_stream(id, user, expired)? else { return Ok(None) };
+    let Some(found) = tx.find_stream(stream, user, expired)? else { return Ok(None) };
     tx.touch_stream(found.number, now)?;
     let items = tx.claim_queued_items(found.number, size, incarnation)?;
     let released = Arc::clone(released);
     Ok(Some(StreamBatch {
         released,
-        id,
+        id: stream,
         number: found.number,
         incarnation,
         items,
