@@ -6,14 +6,12 @@
 use std::{
     io::{BufRead, BufReader},
     net::IpAddr,
-    sync::Arc,
 };
 
 use flate2::read::GzDecoder;
-use parking_lot::Mutex;
 
 use super::Auth;
-use crate::runtime::error::{Error, Result};
+use crate::runtime::error::Result;
 use model::account::User;
 use model::limits::PASSWORD_BYTES_MAX;
 
@@ -140,27 +138,18 @@ impl Auth {
         let hasher = self.inner.hasher.clone();
         let password = password.to_owned();
         let user = user.clone();
-        let result = Arc::new(Mutex::new(None));
-        let result_slot = Arc::clone(&result);
         self.inner
             .passwords
             .run(
                 address,
                 || None,
-                move || {
-                    let hash = match check_new_password(&password, &user) {
-                        Ok(()) => hasher.hash(&password).map(Ok),
-                        Err(flaw) => Ok(Err(flaw)),
-                    };
-                    // An overdue task may run twice; both hashes are valid, and the later one is used.
-                    *result_slot.lock() = Some(hash);
-                    true
+                move || match check_new_password(&password, &user) {
+                    Ok(()) => hasher.hash(&password).map(Ok),
+                    Err(flaw) => Ok(Err(flaw)),
                 },
-                |_| (),
+                |hash| hash,
             )
-            .await?;
-        let result = result.lock().take();
-        result.unwrap_or_else(|| Err(Error::internal("a password was not hashed")))
+            .await?
     }
 }
 

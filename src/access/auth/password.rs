@@ -183,17 +183,17 @@ impl HashingThreads {
         hash.is_some() && matches
     }
 
-    /// Runs `fits` on a hashing thread and passes its result to `complete`, unless `begin`, which is called
-    /// just before, returns a result. `begin` and `fits` may run twice, `complete` runs at most once.
+    /// Runs `evaluate` on a hashing thread and passes its result to `complete`, unless `begin`, which is called
+    /// just before, returns a result. `begin` and `evaluate` may run twice, `complete` runs at most once.
     ///
     /// Fails with [`crate::runtime::error::ErrorKind::Overloaded`] if too many wait, in all or from the
     /// network of `address`.
-    pub(super) async fn run<T: Send + 'static>(
+    pub(super) async fn run<E: 'static, T: Send + 'static>(
         &self,
         address: IpAddr,
         begin: impl Fn() -> Option<T> + Send + Sync + 'static,
-        fits: impl Fn() -> bool + Send + Sync + 'static,
-        complete: impl FnOnce(bool) -> T + Send + 'static,
+        evaluate: impl Fn() -> E + Send + Sync + 'static,
+        complete: impl FnOnce(E) -> T + Send + 'static,
     ) -> Result<T> {
         let (sender, mut receiver) = oneshot::channel();
         // Taken by the first thread that has a result.
@@ -202,15 +202,14 @@ impl HashingThreads {
             if completion.lock().as_ref().is_none_or(|(_, sender)| sender.is_closed()) {
                 return;
             }
-            let refusal = begin();
-            let fits = refusal.is_none() && fits();
+            let evaluated = begin().map_or_else(|| Ok(evaluate()), Err);
             // The urgent thread and an idle thread may both work on it; the first result counts.
             let Some((complete, sender)) = completion.lock().take() else { return };
-            if refusal.is_none() {
+            if evaluated.is_ok() {
                 metrics::counter!(telemetry::HASHES).increment(1);
             }
             // The caller may have stopped waiting; then the result is dropped.
-            drop(sender.send(refusal.unwrap_or_else(|| complete(fits))));
+            drop(sender.send(evaluated.map_or_else(|refusal| refusal, complete)));
         });
         let awaited = self.enqueue(work, network(address))?;
         let mut is_urgent = false;
