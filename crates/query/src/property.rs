@@ -155,170 +155,63 @@ pub(super) static TOP: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
 /// All properties that a query can name, except headline, description, body, dates and numbers. The flag is `true`
 /// if words without a field search the property. Sorted by length first, so that most steps of a lookup compare
 /// two numbers.
+static PROPERTIES: LazyLock<Vec<(&str, bool)>> = LazyLock::new(|| {
+    let free = FREE_PROPERTIES.split(' ').map(|name| (name, true));
+    let others = OTHER_PROPERTIES.split(' ').map(|name| (name, false));
+    let mut all: Vec<_> = free.chain(others).collect();
+    all.sort_unstable_by_key(|(name, _)| (name.len(), *name));
+    all
+});
+
+/// The properties that words without a field search too.
+const FREE_PROPERTIES: &str = "\
+    body_event.address body_event.arena body_event.city body_event.country body_event.eventtags \
+    body_event.eventtype_text body_event.municipality_text body_event.note_extra \
+    body_event.note_pm body_event.organizer body_event.organizercity body_event.region_text \
+    byline bylines.byline event.name fixture.name genre.name located object.name \
+    organisation.name person.name place.name slug slugline subject.code subject.name title";
+
+/// The properties that a query has to name.
 ///
 /// Excluded are properties of other items or renditions, names of vocabularies (`scheme`), which are the same for
 /// all items, layout, rights in other languages, and positions.
-const PROPERTIES: [(&str, bool); 159] = [
-    ("job", false),
-    ("uri", false),
-    ("slug", true),
-    ("type", false),
-    ("title", true),
-    ("byline", true),
-    ("colour", false),
-    ("ednote", false),
-    ("sector", false),
-    ("source", false),
-    ("keyword", false),
-    ("located", true),
-    ("profile", false),
-    ("version", false),
-    ("language", false),
-    ("mimetype", false),
-    ("slugline", true),
-    ("event.rel", false),
-    ("mediatype", false),
-    ("place.rel", false),
-    ("pubstatus", false),
-    ("replacing", false),
-    ("datamining", false),
-    ("event.code", false),
-    ("event.name", true),
-    ("genre.code", false),
-    ("genre.name", true),
-    ("object.rel", false),
-    ("person.rel", false),
-    ("place.code", false),
-    ("place.name", true),
-    ("replacedby", false),
-    ("usageterms", false),
-    ("advice.role", false),
-    ("fixture.rel", false),
-    ("object.code", false),
-    ("object.name", true),
-    ("orientation", false),
-    ("person.code", false),
-    ("person.name", true),
-    ("subject.rel", false),
-    ("bylines.role", false),
-    ("fixture.code", false),
-    ("fixture.name", true),
-    ("product.code", false),
-    ("product.name", false),
-    ("subject.code", true),
-    ("subject.name", true),
-    ("bylines.email", false),
-    ("bylines.phone", false),
-    ("bylines.byline", true),
-    ("commissioncode", false),
-    ("commissionedby", false),
-    ("infosource.rel", false),
-    ("body_event.city", true),
-    ("copyrightholder", false),
-    ("copyrightnotice", false),
-    ("embargoedreason", false),
-    ("infosource.code", false),
-    ("infosource.name", false),
-    ("signals.paginae", false),
-    ("subject.creator", false),
-    ("body_event.arena", true),
-    ("bylines.initials", false),
-    ("bylines.internal", false),
-    ("bylines.jobtitle", false),
-    ("bylines.lastname", false),
-    ("organisation.rel", false),
-    ("signals.pagecode", false),
-    ("body_event.region", false),
-    ("bylines.firstname", false),
-    ("description_usage", false),
-    ("digitalsourcetype", false),
-    ("organisation.code", false),
-    ("organisation.name", true),
-    ("body_event.address", true),
-    ("body_event.country", true),
-    ("body_event.note_pm", true),
-    ("representationtype", false),
-    ("signals.updatetype", false),
-    ("body_event.eventurl", false),
-    ("body_event.eventweb", false),
-    ("body_event.extraurl", false),
-    ("bylines.affiliation", false),
-    ("signals.pageproduct", false),
-    ("signals.pagevariant", false),
-    ("advice.lifetime.code", false),
-    ("body_event.changedby", false),
-    ("body_event.createdby", false),
-    ("body_event.eventtags", true),
-    ("body_event.eventtype", false),
-    ("body_event.organizer", true),
-    ("body_event.eventphone", false),
-    ("body_event.note_extra", true),
-    ("advice.importance.code", false),
-    ("body_event.changeddate", false),
-    ("body_event.createddate", false),
-    ("body_event.eventstatus", false),
-    ("body_event.region_text", true),
-    ("place.contactinfo.lang", false),
-    ("place.contactinfo.name", false),
-    ("place.contactinfo.role", false),
-    ("place.contactinfo.type", false),
-    ("signals.retransmission", false),
-    ("advice.environment.code", false),
-    ("body_event.municipality", false),
-    ("body_event.organizerurl", false),
-    ("person.contactinfo.lang", false),
-    ("person.contactinfo.name", false),
-    ("person.contactinfo.role", false),
-    ("person.contactinfo.type", false),
-    ("place.contactinfo.value", false),
-    ("body_event.accreditation", false),
-    ("body_event.organizercity", true),
-    ("body_event.organizermail", false),
-    ("person.contactinfo.value", false),
-    ("body_event.eventtype_text", true),
-    ("body_event.organizerphone", false),
-    ("body_event.courtcasenumber", false),
-    ("body_event.eventstatus_text", false),
-    ("body_event.organizeraddress", false),
-    ("body_event.organizercountry", false),
-    ("infosource.contactinfo.lang", false),
-    ("infosource.contactinfo.name", false),
-    ("infosource.contactinfo.role", false),
-    ("infosource.contactinfo.type", false),
-    ("organisation.symbols.symbol", false),
-    ("organisation.symbols.ticker", false),
-    ("body_event.municipality_text", true),
-    ("infosource.contactinfo.value", false),
-    ("organisation.contactinfo.lang", false),
-    ("organisation.contactinfo.name", false),
-    ("organisation.contactinfo.role", false),
-    ("organisation.contactinfo.type", false),
-    ("organisation.symbols.exchange", false),
-    ("originaltransmissionreference", false),
-    ("organisation.contactinfo.value", false),
-    ("place.contactinfo.address.area", false),
-    ("organisation.symbols.symboltype", false),
-    ("person.contactinfo.address.area", false),
-    ("place.contactinfo.address.lines", false),
-    ("person.contactinfo.address.lines", false),
-    ("place.contactinfo.address.country", false),
-    ("person.contactinfo.address.country", false),
-    ("place.contactinfo.address.locality", false),
-    ("infosource.contactinfo.address.area", false),
-    ("person.contactinfo.address.locality", false),
-    ("altids.originaltransmissionreference", false),
-    ("infosource.contactinfo.address.lines", false),
-    ("place.contactinfo.address.postalcode", false),
-    ("organisation.contactinfo.address.area", false),
-    ("person.contactinfo.address.postalcode", false),
-    ("infosource.contactinfo.address.country", false),
-    ("organisation.contactinfo.address.lines", false),
-    ("infosource.contactinfo.address.locality", false),
-    ("organisation.contactinfo.address.country", false),
-    ("infosource.contactinfo.address.postalcode", false),
-    ("organisation.contactinfo.address.locality", false),
-    ("organisation.contactinfo.address.postalcode", false),
-];
+const OTHER_PROPERTIES: &str = "\
+    advice.environment.code advice.importance.code advice.lifetime.code advice.role \
+    altids.originaltransmissionreference body_event.accreditation body_event.changedby \
+    body_event.changeddate body_event.courtcasenumber body_event.createdby \
+    body_event.createddate body_event.eventphone body_event.eventstatus \
+    body_event.eventstatus_text body_event.eventtype body_event.eventurl body_event.eventweb \
+    body_event.extraurl body_event.municipality body_event.organizeraddress \
+    body_event.organizercountry body_event.organizermail body_event.organizerphone \
+    body_event.organizerurl body_event.region bylines.affiliation bylines.email \
+    bylines.firstname bylines.initials bylines.internal bylines.jobtitle bylines.lastname \
+    bylines.phone bylines.role colour commissioncode commissionedby copyrightholder \
+    copyrightnotice datamining description_usage digitalsourcetype ednote embargoedreason \
+    event.code event.rel fixture.code fixture.rel genre.code infosource.code \
+    infosource.contactinfo.address.area infosource.contactinfo.address.country \
+    infosource.contactinfo.address.lines infosource.contactinfo.address.locality \
+    infosource.contactinfo.address.postalcode infosource.contactinfo.lang \
+    infosource.contactinfo.name infosource.contactinfo.role infosource.contactinfo.type \
+    infosource.contactinfo.value infosource.name infosource.rel job keyword language mediatype \
+    mimetype object.code object.rel organisation.code organisation.contactinfo.address.area \
+    organisation.contactinfo.address.country organisation.contactinfo.address.lines \
+    organisation.contactinfo.address.locality organisation.contactinfo.address.postalcode \
+    organisation.contactinfo.lang organisation.contactinfo.name organisation.contactinfo.role \
+    organisation.contactinfo.type organisation.contactinfo.value organisation.rel \
+    organisation.symbols.exchange organisation.symbols.symbol organisation.symbols.symboltype \
+    organisation.symbols.ticker orientation originaltransmissionreference person.code \
+    person.contactinfo.address.area person.contactinfo.address.country \
+    person.contactinfo.address.lines person.contactinfo.address.locality \
+    person.contactinfo.address.postalcode person.contactinfo.lang person.contactinfo.name \
+    person.contactinfo.role person.contactinfo.type person.contactinfo.value person.rel \
+    place.code place.contactinfo.address.area place.contactinfo.address.country \
+    place.contactinfo.address.lines place.contactinfo.address.locality \
+    place.contactinfo.address.postalcode place.contactinfo.lang place.contactinfo.name \
+    place.contactinfo.role place.contactinfo.type place.contactinfo.value place.rel product.code \
+    product.name profile pubstatus replacedby replacing representationtype sector \
+    signals.pagecode signals.pageproduct signals.pagevariant signals.paginae \
+    signals.retransmission signals.updatetype source subject.creator subject.rel type uri \
+    usageterms version";
 
 #[cfg(test)]
 mod tests {
@@ -411,9 +304,9 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_sorted_and_every_property_is_reached() {
+    fn properties_are_listed_once_and_each_is_reached() {
         assert!(PROPERTIES.is_sorted_by(|(a, _), (b, _)| (a.len(), a) < (b.len(), b)));
-        for (name, _) in PROPERTIES {
+        for (name, _) in PROPERTIES.iter() {
             let top = name.split('.').next().unwrap();
             assert_ne!(TOP.contains(top), is_in_every_item(name), "{name}");
         }
