@@ -39,16 +39,8 @@ fn push(query: &mut String, name: &str, value: &str) {
 
 /// Escapes everything but unreserved characters and the colon (RFC 3986), so that a value is one segment and never `..`.
 fn encode(text: &str) -> String {
-    let mut encoded = String::new();
     let is_dots = text == "." || text == "..";
-    for byte in text.bytes() {
-        let is_plain =
-            byte.is_ascii_alphanumeric() || b"-_~:".contains(&byte) || (byte == b'.' && !is_dots);
-        if is_plain {
-            encoded.push(char::from(byte));
-        } else {
-            write!(encoded, "%{byte:02X}").expect("a text grows");
-        }
-    }
-    encoded
+    model::percent_encode(text, |byte| {
+        byte.is_ascii_alphanumeric() || b"-_~:".contains(&byte) || (byte == b'.' && !is_dots)
+    })
 }

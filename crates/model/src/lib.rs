@@ -38,4 +38,4 @@ pub use rendition::{RenditionName, RenditionUsage, RenditionVariant, UnknownRend
 pub use rendition_extension::RenditionExtension;
 pub use resize::{PresetName, ResizeError, ResizeSpec};
 pub use retry::{AttemptEnd, Backoff, RetryPolicy};
-pub use text::shorten;
+pub use text::{percent_encode, shorten};

@@ -1,4 +1,4 @@
-//! Shortens texts for messages, records and lists.
+//! Shortens texts for messages, records and lists, and encodes texts for URIs.
 
 /// Shortens `text` to its first `chars_max` characters and `…`. A text within the limit stays unchanged.
 ///
@@ -10,6 +10,20 @@ pub fn shorten(text: &str, chars_max: usize) -> String {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
         None => text.to_owned(),
     }
+}
+
+/// Percent-encodes all bytes of `text` apart from the ASCII characters for which `is_plain` returns true.
+#[must_use]
+pub fn percent_encode(text: &str, is_plain: impl Fn(u8) -> bool) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if is_plain(byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
 }
 
 #[cfg(test)]

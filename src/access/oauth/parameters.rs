@@ -102,15 +102,7 @@ fn hex(digit: u8) -> Option<u8> {
 /// Percent-encodes everything but the unreserved characters of RFC 3986, so that the text is safe in a query,
 /// a fragment and a header.
 pub(super) fn encode(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if is_unreserved(byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
+    model::percent_encode(text, is_unreserved)
 }
 
 /// Returns whether `byte` is an unreserved character of RFC 3986.

@@ -23,14 +23,9 @@ fn attachment(name: &str) -> Option<HeaderValue> {
     let mut value = format!("attachment; filename=\"{ascii}\"");
     if ascii != name {
         value.push_str("; filename*=UTF-8''");
-        for byte in name.bytes() {
-            match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'-' => {
-                    value.push(char::from(byte));
-                }
-                _ => value.push_str(&format!("%{byte:02X}")),
-            }
-        }
+        value.push_str(&model::percent_encode(&name, |byte| {
+            byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
+        }));
     }
     HeaderValue::from_str(&value).ok()
 }

@@ -86,17 +86,11 @@ impl ApiCall {
 
 /// Percent-encodes a path segment.
 pub(super) fn encode_segment(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        let plain = byte.is_ascii_alphanumeric() || b"-_.~:@".contains(&byte);
-        // Dot segments are encoded too, because they would change the path.
-        if plain && text != "." && text != ".." {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
+    // Dot segments are encoded too, because they would change the path.
+    let is_dots = text == "." || text == "..";
+    model::percent_encode(text, |byte| {
+        !is_dots && (byte.is_ascii_alphanumeric() || b"-_.~:@".contains(&byte))
+    })
 }
 
 /// Returns the text of the property `name` of a JSON object; empty if the property is missing or not a string.

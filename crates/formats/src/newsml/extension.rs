@@ -11,6 +11,7 @@
 //! part of the value that its type allows.
 
 use super::xml::XmlWriter;
+use model::percent_encode;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::io;
@@ -94,18 +95,7 @@ impl<'a> ExtensionProperties<'a> {
 
 /// Encodes a name as a step of a path.
 fn step(name: &str) -> Cow<'_, str> {
-    if name.bytes().all(is_plain) {
-        return name.into();
-    }
-    let mut escaped = String::with_capacity(name.len() + 8);
-    for byte in name.bytes() {
-        if is_plain(byte) {
-            escaped.push(char::from(byte));
-        } else {
-            escaped.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    escaped.into()
+    if name.bytes().all(is_plain) { name.into() } else { percent_encode(name, is_plain).into() }
 }
 
 fn is_plain(byte: u8) -> bool {
