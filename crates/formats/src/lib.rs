@@ -17,10 +17,7 @@ pub mod zip;
 
 pub use cutpaste::cutpaste;
 pub use indesign::indesign;
-pub use newsml::NewsmlVersion;
-pub use newsml::PROPERTIES;
-pub use newsml::PropertyPlacement;
-pub use newsml::newsml;
+pub use newsml::{NewsmlVersion, PROPERTIES, PropertyPlacement, newsml};
 pub use ninjs::ninjs;
 pub use rights::DocumentRights;
 

@@ -202,7 +202,10 @@ impl Track {
         let mdia = load(trak, b"mdia", b"trak")?;
         let mut track = Self::parse_header(load(trak, b"tkhd", b"trak")?)?;
         (track.timescale, track.duration) = parse_media_header(load(mdia, b"mdhd", b"mdia")?)?;
-        track.handler = parse_handler(load(mdia, b"hdlr", b"mdia")?)?;
+        let mut hdlr = BoxFields::new(b"hdlr", load(mdia, b"hdlr", b"mdia")?);
+        // Version, flags and a predefined field.
+        hdlr.skip(8)?;
+        track.handler = hdlr.u32()?.to_be_bytes();
         // Edits shorten or delay the media, so a player shows their total.
         if let Some(edts) = find(trak, b"edts")?
             && let Some(elst) = find(edts, b"elst")?
@@ -278,14 +281,6 @@ fn parse_media_header(mdhd: &[u8]) -> Result<(u32, Option<u64>), VideoError> {
     // The times of creation and modification.
     fields.skip(if version == 0 { 8 } else { 16 })?;
     Ok((fields.u32()?, fields.duration(version)?))
-}
-
-/// Parses the kind of a track: `vide`, `soun` and so on.
-fn parse_handler(hdlr: &[u8]) -> Result<[u8; 4], VideoError> {
-    let mut fields = BoxFields::new(b"hdlr", hdlr);
-    // Version, flags and a predefined field.
-    fields.skip(8)?;
-    Ok(fields.u32()?.to_be_bytes())
 }
 
 /// Adds up all edits in the movie's units, empty ones included; `None` if the total is 0.

@@ -27,8 +27,3 @@ pub(super) fn alias(scheme: &str) -> Option<&'static str> {
     let scheme = scheme.strip_suffix('/').unwrap_or(scheme);
     SCHEMES.iter().find(|(candidate, _)| *candidate == scheme).map(|(_, alias)| *alias)
 }
-
-/// Builds a QCode, such as the news item nature or publishing status, from an alias and a code.
-pub(super) fn qcode(alias: &str, code: &str) -> String {
-    format!("{alias}:{code}")
-}

@@ -45,21 +45,14 @@ struct PlacePosition {
 }
 
 /// The attribute by which an assertion refers to its concept.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum ConceptIdentity {
-    Code(String),
-    Literal(String),
-}
+type ConceptIdentity = (&'static str, String);
 
 impl PositionAsserts {
     /// Writes one assertion per position, with latitude and longitude in degrees.
     pub(super) fn write(&self, xml: &mut XmlWriter<'_>) -> io::Result<()> {
         for position in &self.0 {
-            let identity = match &position.identity {
-                ConceptIdentity::Code(code) => ("qcode", Some(code.as_str())),
-                ConceptIdentity::Literal(literal) => ("literal", Some(literal.as_str())),
-            };
-            xml.open("assert", [identity])?;
+            let (attribute, identity) = &position.identity;
+            xml.open("assert", [(*attribute, Some(identity.as_str()))])?;
             xml.open("geoAreaDetails", [])?;
             let latitude = Some(position.latitude.as_str());
             let longitude = Some(position.longitude.as_str());
@@ -188,7 +181,7 @@ fn write_keyword<'a>(
 fn code(entry: &Map<String, Value>) -> Option<String> {
     let alias = entry.get("scheme").and_then(Value::as_str).and_then(codes::alias)?;
     let code = entry.get("code").and_then(Value::as_str).filter(|code| lexical::is_code(code))?;
-    Some(codes::qcode(alias, code))
+    Some(format!("{alias}:{code}"))
 }
 
 /// Returns the identifier of an entry without a QCode: its code, else its name. It may be altered to fit the type;
@@ -204,7 +197,8 @@ fn percent(entry: &Map<String, Value>, name: &str) -> Option<String> {
 }
 
 fn identity(entry: &Map<String, Value>) -> Option<ConceptIdentity> {
-    code(entry).map(ConceptIdentity::Code).or_else(|| literal(entry).map(ConceptIdentity::Literal))
+    let code = code(entry).map(|code| ("qcode", code));
+    code.or_else(|| Some(("literal", literal(entry)?)))
 }
 
 fn count(entries: &[&Map<String, Value>]) -> HashMap<ConceptIdentity, usize> {

@@ -175,16 +175,11 @@ pub(super) fn version_time<'a>(members: &'a Map<String, Value>, sent: &'a str) -
     times.find(|time| lexical::is_date_time(time)).unwrap_or_default()
 }
 
-/// Returns the version if it is a positive number.
-pub(super) fn version(members: &Map<String, Value>) -> Option<&str> {
-    text(members, "version").filter(|version| lexical::is_positive(version))
-}
-
 /// Returns the publishing status as a QCode. The standard's list has three statuses; the others are ours.
 pub(super) fn status_qcode(members: &Map<String, Value>) -> String {
     match text(members, "pubstatus") {
-        Some(status @ ("replaced" | "commissioned")) => codes::qcode("ttstat", status),
-        Some(status @ ("withheld" | "canceled")) => codes::qcode("stat", status),
+        Some(status @ ("replaced" | "commissioned")) => format!("ttstat:{status}"),
+        Some(status @ ("withheld" | "canceled")) => format!("stat:{status}"),
         // The default of the standard; `item_meta` keeps an unknown status as an extension property.
         Some(_) | None => "stat:usable".to_owned(),
     }

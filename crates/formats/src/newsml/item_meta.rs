@@ -1,8 +1,8 @@
 //! Writes `itemMeta`: the management metadata of an item.
 
 use super::item::{self, ItemKind, ItemSource};
+use super::lexical;
 use super::xml::XmlWriter;
-use super::{codes, lexical};
 use serde_json::Value;
 use std::io;
 
@@ -37,7 +37,7 @@ pub(super) fn write(
 fn class(item: &mut ItemSource<'_>) -> Option<String> {
     match item.kind {
         ItemKind::News => {
-            item.valid_text("type", lexical::is_code).map(|kind| codes::qcode("ninat", kind))
+            item.valid_text("type", lexical::is_code).map(|kind| format!("ninat:{kind}"))
         }
         ItemKind::Planning => Some("plinat:newscoverage".to_owned()),
         ItemKind::Event => Some("cinat:concept".to_owned()),

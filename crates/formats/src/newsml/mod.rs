@@ -22,8 +22,7 @@ mod rights;
 mod xhtml;
 mod xml;
 
-pub use properties::PROPERTIES;
-pub use properties::PropertyPlacement;
+pub use properties::{PROPERTIES, PropertyPlacement};
 
 #[cfg(test)]
 pub(super) use codes::SCHEMES;

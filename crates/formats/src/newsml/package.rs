@@ -132,8 +132,8 @@ struct NewsPackage<'a> {
 
 impl NewsPackage<'_> {
     fn write(&self, xml: &mut XmlWriter<'_>) -> io::Result<()> {
-        let guid = format!("{}-pack", uri(self.main));
-        let version = item::version(self.main);
+        let guid = format!("{}-pack", text(self.main, "uri").unwrap_or_default());
+        let version = text(self.main, "version").filter(|text| lexical::is_positive(text));
         let identity = ItemIdentity { guid: &guid, version, language: None };
         item::open_item(xml, "packageItem", self.version, &identity)?;
         xml.open("itemMeta", [])?;
@@ -167,7 +167,7 @@ impl NewsPackage<'_> {
     /// Writes a reference to an item, and to the group of its associated items.
     fn item_ref(&self, xml: &mut XmlWriter<'_>, index: usize) -> io::Result<()> {
         let entry = &self.entries[index];
-        let residref = [("residref", Some(uri(entry.members)))];
+        let residref = [("residref", Some(text(entry.members, "uri").unwrap_or_default()))];
         // The main document is not an association of a document, so it has no key.
         if index == 0 {
             xml.empty("itemRef", residref)?;
@@ -186,8 +186,4 @@ impl NewsPackage<'_> {
 /// Returns the name of the group of items associated with the item `index`; the main item is 0.
 fn group(index: usize) -> String {
     if index == 0 { "media".to_owned() } else { format!("media-{index}") }
-}
-
-fn uri(members: &Map<String, Value>) -> &str {
-    members.get("uri").and_then(Value::as_str).unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 use super::extension::ExtensionProperties;
 use super::item::ItemSource;
 use super::xml::XmlWriter;
-use super::{codes, lexical, text};
+use super::{lexical, text};
 use serde_json::{Map, Value};
 use std::io;
 
@@ -32,7 +32,7 @@ fn write_planning(xml: &mut XmlWriter<'_>, assignment: &Map<String, Value>) -> i
     xml.open("planning", [])?;
     if let Some(kind) = text(assignment, "type").filter(|kind| lexical::is_code(kind)) {
         placed.push("type");
-        xml.empty("itemClass", [("qcode", Some(&codes::qcode("ninat", kind)))])?;
+        xml.empty("itemClass", [("qcode", Some(&format!("ninat:{kind}")))])?;
     }
     let time = text(assignment, "datetime");
     if let Some(time) = time.filter(|time| lexical::is_date_time(time)) {
