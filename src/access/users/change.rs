@@ -30,9 +30,9 @@ pub(super) fn new_member(new: UserCreate, organization: OrganizationId) -> NewMe
 /// Applies `change` to `user`; the user name and omitted properties stay unchanged.
 pub(super) fn apply(change: UserUpdate, user: &mut User) {
     // These properties can be replaced but not emptied (contract users-12).
-    replace_if_given(&mut user.email_address, change.email_address);
-    replace_if_given(&mut user.first_name, change.first_name);
-    replace_if_given(&mut user.last_name, change.last_name);
+    replace(&mut user.email_address, change.email_address.map(Some));
+    replace(&mut user.first_name, change.first_name.map(Some));
+    replace(&mut user.last_name, change.last_name.map(Some));
     replace(&mut user.department, change.department);
     if let Some(phone) = change.phone_number {
         // Clearing the object clears both numbers (contract users-12).
@@ -47,12 +47,6 @@ pub(super) fn apply(change: UserUpdate, user: &mut User) {
         // The role is changed with the access level.
         user.access.mediebank = mediebank;
         set_role(&mut user.roles, ROLE_MEDIEBANK, mediebank);
-    }
-}
-
-fn replace_if_given(target: &mut Option<String>, value: Option<String>) {
-    if value.is_some() {
-        *target = value;
     }
 }
 
