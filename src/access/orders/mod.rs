@@ -116,16 +116,7 @@ impl Orders {
     ///
     /// Fails with `agreement_required` if neither an agreement nor an order delivers the item.
     pub async fn check(&self, buyer: Buyer<'_>, item: ItemFacts<'_>) -> Result<CoverageDecision> {
-        let Some(covering) = self.payers(buyer, item).await? else {
-            return Ok(CoverageDecision::Delivers);
-        };
-        if covering.first().is_some_and(is_subscription) {
-            return Ok(CoverageDecision::Delivers);
-        }
-        let request = PurchaseRequest::new(buyer, item, &covering);
-        let preview_request = Arc::clone(&request);
-        let outcome = self.db.read(move |tx| preview_request.preview(tx)).await?;
-        self.cache_and_decide(&request, &outcome)
+        self.check_all(buyer, &[item]).await?.remove(0)
     }
 
     /// Returns whether `buyer` may download `item` under a Subscription.
