@@ -42,17 +42,6 @@ pub fn properties(caption: &Caption, rights: &RightsMetadata) -> Map<String, Val
     merged.into_iter().map(|(of, value)| (of.name.to_owned(), value.into_owned())).collect()
 }
 
-impl RightsMetadata {
-    /// Returns these properties without the property `name`.
-    #[must_use]
-    pub fn without(&self, name: &str) -> RightsMetadata {
-        let others = self.iter().filter(|(other, _)| other.as_str() != name);
-        RightsMetadata::carried(
-            others.map(|(name, value)| (name.clone(), value.clone())).collect(),
-        )
-    }
-}
-
 /// A property or member with its value.
 pub(crate) type NamedValue<'a> = (&'static Member, Cow<'a, Value>);
 

@@ -122,6 +122,14 @@ impl RightsMetadata {
         RightsMetadata::carried(all)
     }
 
+    /// Returns these properties without the property `name`.
+    #[must_use]
+    pub fn without(&self, name: &str) -> RightsMetadata {
+        let mut others = self.0.clone();
+        others.shift_remove(name);
+        RightsMetadata(others)
+    }
+
     /// Returns the properties that even thumbnails carry: the digital source type and the constraints.
     ///
     /// The text of other constraints is reduced to the default language and cut to 1,000 bytes.
