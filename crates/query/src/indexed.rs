@@ -224,13 +224,7 @@ impl WordCollector {
     /// Adds a value of the property with this path if the property is indexed.
     fn named(&mut self, path: &str, text: &str) {
         let Some(property) = property::property(path) else { return };
-        if property::names_items(path) {
-            self.value(property, &property::item_words(text));
-        } else if property::names_terms(path) {
-            self.value(property, property::term_code(text));
-        } else {
-            self.value(property, text);
-        }
+        self.value(property, &property::searched_text(path, text));
     }
 
     fn value(&mut self, property: IndexedProperty, text: &str) {

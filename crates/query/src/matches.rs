@@ -2,7 +2,7 @@
 
 use super::field::TextField;
 use super::indexed::IndexedDocument;
-use super::tree::{DateRange, Query, WordPattern, id_token, property_token_prefix};
+use super::tree::{Query, WordPattern, id_token, property_token_prefix};
 
 impl Query {
     /// Returns whether a document matches the query.
@@ -28,7 +28,10 @@ impl Query {
         match self {
             Self::All => true,
             Self::Words(words) => words.occurs_in(document),
-            Self::Dates(dates) => dates.contains_date_of(document),
+            Self::Dates(dates) => {
+                let mut moments = document.dates.iter().filter(|(field, _)| *field == dates.field);
+                moments.any(|&(_, moment)| dates.contains(moment))
+            }
             Self::Numbers(numbers) => {
                 let mut values =
                     document.numbers.iter().filter(|(field, _)| *field == numbers.field);
@@ -79,13 +82,6 @@ impl WordPattern {
         };
         // An accent in a query is significant (contract search-14).
         found && tokens.exact.iter().all(|exact| document.tags.split(' ').any(|tag| tag == exact))
-    }
-}
-
-impl DateRange {
-    fn contains_date_of(&self, document: &IndexedDocument) -> bool {
-        let mut dates = document.dates.iter().filter(|(field, _)| *field == self.field);
-        dates.any(|&(_, moment)| self.contains(moment))
     }
 }
 

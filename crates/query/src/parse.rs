@@ -265,12 +265,8 @@ impl QueryTreeParser<'_> {
             return Err(self.scanner.error(what));
         }
         let bound = Some(RangeBound { text, position, inclusive });
-        let range = if is_lower {
-            RangeLiteral { from: bound, until: None, start }
-        } else {
-            RangeLiteral { from: None, until: bound, start }
-        };
-        range.query(field, self.zone)
+        let (from, until) = if is_lower { (bound, None) } else { (None, bound) };
+        RangeLiteral { from, until, start }.query(field, self.zone)
     }
 
     fn group(&mut self, field: Option<QueryField>) -> Parsed {
@@ -380,23 +376,23 @@ impl QueryTreeParser<'_> {
 
     /// Counts a clause that begins at `position`, up to the limit.
     fn count(&mut self, position: usize) -> Result<(), QueryError> {
-        if self.clauses == QUERY_CLAUSES_MAX {
-            let what = format!("more than {QUERY_CLAUSES_MAX} words, phrases and ranges");
-            return Err(QueryError { what, position });
-        }
-        self.clauses += 1;
-        Ok(())
+        let what = "words, phrases and ranges";
+        count_up(&mut self.clauses, QUERY_CLAUSES_MAX, what, position)
     }
 
     /// Counts a prefix whose star is at `position`, up to the limit.
     fn count_prefix(&mut self, position: usize) -> Result<(), QueryError> {
-        if self.prefixes == QUERY_PREFIXES_MAX {
-            let what = format!("more than {QUERY_PREFIXES_MAX} words that end in *");
-            return Err(QueryError { what, position });
-        }
-        self.prefixes += 1;
-        Ok(())
+        count_up(&mut self.prefixes, QUERY_PREFIXES_MAX, "words that end in *", position)
     }
+}
+
+/// Counts one more part of a query; fails if there are `max` already.
+fn count_up(count: &mut usize, max: usize, what: &str, position: usize) -> Result<(), QueryError> {
+    if *count == max {
+        return Err(QueryError::new(format!("more than {max} {what}"), position));
+    }
+    *count += 1;
+    Ok(())
 }
 
 /// Rejects `urgency>3` and `source=TT`, which would otherwise be read as words.
@@ -442,11 +438,7 @@ fn find_field(name: &CharacterRun) -> Result<QueryField, QueryError> {
 
 fn find_words(place: TextField, run: &CharacterRun) -> Result<WordPattern, QueryError> {
     let name = place.as_str();
-    let text = match name {
-        Some(name) if property::names_items(name) => property::item_words(&run.text),
-        Some(name) if property::names_terms(name) => property::term_code(&run.text).into(),
-        Some(_) | None => run.text.as_str().into(),
-    };
+    let text = property::searched_text(name.unwrap_or_default(), &run.text);
     // One word more than allowed is enough to detect a phrase that is too long.
     let found: Vec<_> = words(&text).take(PHRASE_WORDS_MAX + 1).collect();
     let Some(last) = found.last() else {

@@ -111,14 +111,19 @@ pub(super) fn is_in_every_item(name: &str) -> bool {
     [URI, MEDIA_TYPE, TYPE, PUB_STATUS].contains(&name)
 }
 
-/// Returns whether the values of a property are URIs of items.
-pub(super) fn names_items(name: &str) -> bool {
-    matches!(name, URI | "replacing" | "replacedby")
+/// Returns the text to index and to look up for a value of the property `name`, which may be the URI of an item or a
+/// term of a vocabulary.
+pub(super) fn searched_text<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
+    match name {
+        URI | "replacing" | "replacedby" => item_words(value),
+        DIGITAL_SOURCE_TYPE | DATA_MINING => term_code(value).into(),
+        _ => value.into(),
+    }
 }
 
 /// Returns the text to index and to look up for an item URI: `<mediaType>/<id>` regardless of the host. A value
 /// that is not the URI of an item stays unchanged.
-pub(super) fn item_words(value: &str) -> Cow<'_, str> {
+fn item_words(value: &str) -> Cow<'_, str> {
     match address::find_item(value) {
         Some(key) => key.to_string().into(),
         None => value.into(),
@@ -129,11 +134,6 @@ pub(super) fn item_words(value: &str) -> Cow<'_, str> {
 /// has them too, but this library depends only on `model`; a test of the server's search uses both.
 const VOCABULARIES: [&str; 2] =
     ["://cv.iptc.org/newscodes/digitalsourcetype/", "://ns.useplus.org/ldf/vocab/"];
-
-/// Returns whether the values of a property are terms of vocabularies.
-pub(super) fn names_terms(name: &str) -> bool {
-    matches!(name, DIGITAL_SOURCE_TYPE | DATA_MINING)
-}
 
 /// Returns the code of a term, or the whole value if it does not belong to a known vocabulary. A term means the
 /// same as its code.
