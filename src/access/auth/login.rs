@@ -22,7 +22,7 @@ use crate::runtime::telemetry;
 use crate::storage::audit::{self, AuditAction};
 use crate::storage::database::{DbError, ReadTx};
 use model::ContentHash;
-use model::account::{Account, ScopeSet, User};
+use model::account::{Account, User};
 use model::limits::{PASSWORD_BYTES_MAX, USER_NAME_BYTES_MAX};
 
 /// The user name and password of a login, with their origin.
@@ -377,7 +377,7 @@ impl Auth {
 
 /// Returns the caller of `account`, authenticated by HTTP Basic.
 fn basic_principal(account: Arc<Account>) -> Arc<Principal> {
-    Arc::new(Principal::new(account, ScopeSet::for_api_key(), AuthMethod::Basic))
+    Arc::new(Principal::new(account, AuthMethod::Basic))
 }
 
 /// Counts the outcome of a login in the metrics.

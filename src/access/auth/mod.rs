@@ -256,13 +256,13 @@ impl Auth {
         credentials: PresentedCredentials<'_>,
         now: Timestamp,
     ) -> Result<Option<(Principal, Option<Timestamp>)>> {
-        let mut enforced = false;
+        let mut scopes_enforced = false;
         let (user, scopes, method, expires) = match credentials {
             PresentedCredentials::Absent | PresentedCredentials::Unknown => return Ok(None),
             PresentedCredentials::Bearer(text) => {
                 let Some(token) = self.token(text, now).await? else { return Ok(None) };
                 let method = AuthMethod::Bearer { family: token.family };
-                enforced = token.scopes_enforced;
+                scopes_enforced = token.scopes_enforced;
                 (token.user, token.scopes, method, Some(token.expires))
             }
             PresentedCredentials::ApiKey(text) => {
@@ -276,8 +276,7 @@ impl Auth {
             }
         };
         let Some(account) = self.account(user).await? else { return Ok(None) };
-        let principal = Principal::new(account, scopes, method).with_scopes_enforced(enforced);
-        Ok(Some((principal, expires)))
+        Ok(Some((Principal { account, scopes, scopes_enforced, method }, expires)))
     }
 
     /// Finds the access token with this text, if it has not expired.
@@ -345,7 +344,7 @@ impl Auth {
     /// rights that the user's API keys have at this moment.
     pub async fn find_user(&self, id: UserId) -> Result<Option<Principal>> {
         let Some(account) = self.account(id).await? else { return Ok(None) };
-        Ok(Some(Principal::new(account, ScopeSet::for_api_key(), AuthMethod::Queue)))
+        Ok(Some(Principal::new(account, AuthMethod::Queue)))
     }
 
     /// Returns the number of possible changes of signing keys; a reader with an older number reads the keys

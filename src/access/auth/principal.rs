@@ -34,21 +34,17 @@ pub enum AuthMethod {
 /// An authenticated caller: the user, and the permissions of its credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
-    account: Arc<Account>,
-    scopes: ScopeSet,
+    pub(super) account: Arc<Account>,
+    pub(super) scopes: ScopeSet,
     /// True if permissions require the scopes that are named after them.
-    scopes_enforced: bool,
-    method: AuthMethod,
+    pub(super) scopes_enforced: bool,
+    pub(super) method: AuthMethod,
 }
 
 impl Principal {
-    pub(super) fn new(account: Arc<Account>, scopes: ScopeSet, method: AuthMethod) -> Self {
-        Self { account, scopes, scopes_enforced: false, method }
-    }
-
-    /// Returns the same caller with the scopes enforced or not, as the client of its token requires.
-    pub(super) fn with_scopes_enforced(self, scopes_enforced: bool) -> Self {
-        Self { scopes_enforced, ..self }
+    /// Creates a caller with the permissions of an API key.
+    pub(super) fn new(account: Arc<Account>, method: AuthMethod) -> Self {
+        Self { account, scopes: ScopeSet::for_api_key(), scopes_enforced: false, method }
     }
 
     /// Returns the operator at the command line, who sees everything on the machine.
@@ -72,7 +68,7 @@ impl Principal {
             service_account: true,
         };
         let account = Account { user, organization: None, agreements: Vec::new() };
-        Self::new(Arc::new(account), ScopeSet::for_api_key(), AuthMethod::Operator)
+        Self::new(Arc::new(account), AuthMethod::Operator)
     }
 
     /// Returns the user with its organization and agreements.
