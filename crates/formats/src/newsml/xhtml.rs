@@ -15,18 +15,14 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, title: &str, html: &str) -> io::Res
     // The walk cannot be stopped, so the events after an error are ignored.
     html::walk(html, &mut |event| {
         if written.is_ok() {
-            written = write_event(xml, &event);
+            written = match event {
+                HtmlEvent::Open(element, attributes) => xml.open_html(element, attributes),
+                HtmlEvent::Close(element) => xml.close(element.name),
+                HtmlEvent::Text(text) => xml.text(text),
+            };
         }
     });
     written?;
     xml.close("body")?;
     xml.close("html")
-}
-
-fn write_event(xml: &mut XmlWriter<'_>, event: &HtmlEvent<'_>) -> io::Result<()> {
-    match event {
-        HtmlEvent::Open(element, attributes) => xml.open_html(*element, attributes),
-        HtmlEvent::Close(element) => xml.close(element.name),
-        HtmlEvent::Text(text) => xml.text(text),
-    }
 }
