@@ -24,7 +24,7 @@ pub(super) fn notification_context(mail: &NotificationMail) -> Result<Value> {
         MailOccasion::Item => (1, MAIL_DESCRIPTION_CHARS_MAX),
         MailOccasion::Digest => (limits::MAIL_DIGEST_ITEMS_MAX, MAIL_DIGEST_DESCRIPTION_CHARS_MAX),
     };
-    // All items, including those that are not among the entries.
+    // All items, including items that are not among the entries.
     let count = mail.entries.len().saturating_add(mail.more);
     let entries = mail.entries.iter().take(shown).map(|entry| card(entry, description));
     let entries = entries.collect::<Result<Vec<_>>>()?;
