@@ -1,8 +1,9 @@
-//! Limits the waiting requests of one client, and of all clients together.
+//! Limits the long requests of one client, and of all clients together: polls, uploads of parts, archives that are
+//! being packed.
 //!
-//! A waiting request costs little, but the total number is bounded. A client that reached the bound alone
-//! would lock out all others. Each client therefore has a limit, and callers without credentials together
-//! cannot use the share that is reserved for known users.
+//! The total number is bounded. A client that reached the bound alone would lock out all others. Each client
+//! therefore has a limit, and callers without credentials together cannot use the share that is reserved for
+//! known users.
 
 use std::{collections::HashMap, sync::Arc};
 
