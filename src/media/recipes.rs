@@ -70,9 +70,9 @@ impl MediaSettings {
     #[must_use]
     pub fn standard_recipe(&self) -> String {
         let media = &self.media;
-        // The text is stored, so it keeps its form: with a different text all pictures are visited again.
+        // The text is stored: another text means that every picture is visited again.
         format!(
-            "{PICTURE_FORMAT} {:?} EncoderQualities {{ hires: {}, preview: {}, thumbnail: {}, web_preview: {} }} {}",
+            "{PICTURE_FORMAT} {:?} hires {} preview {} thumbnail {} web_preview {} open_px {}",
             self.sizes,
             media.hires_quality,
             media.preview_quality,
