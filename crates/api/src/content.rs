@@ -79,7 +79,7 @@ endpoint! {
         pub period: SearchPeriod,
         /// Publication statuses. `commissioned` is for administrators and the provider. A list: `pubstatus=a,b`,
         /// `pubstatus=a&pubstatus=b` or `pubstatus[]=a&pubstatus[]=b`.
-        #[serde(rename = "pubstatus", with = "property::WordList")]
+        #[serde(rename = "pubstatus", with = "property::word_list")]
         #[schemars(schema_with = "searched_statuses")]
         pub statuses: Vec<PubStatus>,
         /// The maximum number of hits.
@@ -95,7 +95,7 @@ endpoint! {
         #[schemars(schema_with = "property::words::<SearchOrder>")]
         pub sort: SearchOrder,
         /// Fields to count the hits by (facets). A list: `facets=a,b`, `facets=a&facets=b` or `facets[]=a&facets[]=b`.
-        #[serde(with = "property::WordList", skip_serializing_if = "Vec::is_empty")]
+        #[serde(with = "property::word_list", skip_serializing_if = "Vec::is_empty")]
         #[schemars(schema_with = "property::lists_of_words::<Facet>")]
         pub facets: Vec<Facet>,
         /// `bare` returns what a list needs: no body text and one thumbnail.

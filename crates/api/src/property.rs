@@ -88,8 +88,6 @@ where
 pub type Word = As<EnumWord>;
 /// A value that may be absent as its word or `null`.
 pub type OptionalWord = As<Option<EnumWord>>;
-/// A list of values as their words.
-pub type WordList = As<Vec<EnumWord>>;
 
 /// Writes the word of a value, and reads a value from its word.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +103,35 @@ impl<'de, T: FromStr> DeserializeAs<'de, T> for EnumWord {
     fn deserialize_as<D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
         let word = String::deserialize(deserializer)?;
         word.parse().map_err(|_| serde::de::Error::custom("unknown word"))
+    }
+}
+
+// `serde_with` converts lists too, but only with its feature `alloc`, for which Cargo.lock would name crates that nothing
+// uses, a second version of jiff among them.
+/// Reads and writes a list of values as their words, for `#[serde(with = "property::word_list")]`.
+pub mod word_list {
+    use std::str::FromStr;
+
+    use super::{Deserialize, Deserializer, Serializer};
+
+    /// Writes the words of `values`.
+    pub fn serialize<T, S>(values: &[T], serializer: S) -> Result<S::Ok, S::Error>
+    where
+        T: Copy + Into<&'static str>,
+        S: Serializer,
+    {
+        serializer.collect_seq(values.iter().map(|value| Into::<&'static str>::into(*value)))
+    }
+
+    /// Reads values from their words.
+    pub fn deserialize<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
+    where
+        T: FromStr,
+        D: Deserializer<'de>,
+    {
+        let words = Vec::<String>::deserialize(deserializer)?;
+        let values = words.iter().map(|word| word.parse()).collect::<Result<_, _>>();
+        values.map_err(|_| serde::de::Error::custom("unknown word"))
     }
 }
 
