@@ -33,10 +33,10 @@ pub(super) use object::BucketObject;
 use object::{ObjectHead, get};
 use upload::PartUpload;
 
-use super::{StoreError, StoreResult};
 use super::circuit_breaker::{self, BucketFault, CircuitBreaker};
 use super::s3::BucketSettings;
 use super::s3_answer;
+use super::{StoreError, StoreResult};
 use crate::runtime::clock;
 use crate::runtime::limits::BUCKET_BYTES_S_MIN;
 use model::ContentHash;
