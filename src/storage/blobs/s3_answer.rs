@@ -1,9 +1,10 @@
 //! Interprets the answers of a bucket: recognizes refusals, and names the setting that is probably wrong.
 
+use std::time::Duration;
+
 use crate::runtime::error::chain;
 use crate::runtime::limits;
 use model::shorten;
-use std::time::Duration;
 
 /// The start of the message of a request that was not answered in time.
 pub(super) const NO_ANSWER: &str = "no answer within";
