@@ -269,11 +269,13 @@ pub async fn run<S: ConnectionService>(
         record_fault(ConnectionFault::Handshakes, peer);
         return ConnectionEnd::BeforeStop;
     };
+    // In a box, so that connections without TLS do not reserve room for a handshake.
+    let handshake = Box::pin(handshake(stream, &certificate, &counters));
     let outcome = tokio::select! {
         // At a shutdown, a handshake in progress has no request to lose.
         biased;
         _ = stop.wait_for(|stop| *stop) => return ConnectionEnd::Drained,
-        outcome = timeout(limit, handshake(stream, &certificate, &counters)) => outcome,
+        outcome = timeout(limit, handshake) => outcome,
     };
     // The permit limits only handshakes; the connection has its own slot.
     drop(permit);
