@@ -1,34 +1,38 @@
-//! Amounts of money: exact, with two decimals (contract purchases-11).
+//! Amounts of money with two decimals (contract purchases-11).
 
 use std::{fmt, str::FromStr};
 
 use crate::macros::impl_serde_as_text;
 
-/// An amount in hundredths of the organization's currency unit.
+/// An exact amount of money, positive, zero or negative, in the currency of the organization that orders.
+///
+/// Its text form has exactly two decimals, and a `-` if it is negative: `1200.00`, `-0.50`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Money {
+    /// The amount in hundredths of the currency unit: 120000 for `1200.00`.
     hundredths: i64,
 }
 
-/// The error for a text that is not an amount, or whose amount is too large.
+/// The error for a text that is not an amount, or whose amount without its sign exceeds 92233720368547758.07
+/// ([`i64::MAX`] hundredths).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected an amount with two decimals, such as 1200.00")]
+#[error("expected an amount with two decimals, such as 1200.00, and at most 92233720368547758.07")]
 pub struct MoneyError;
 
 impl FromStr for Money {
     type Err = MoneyError;
 
     fn from_str(text: &str) -> Result<Self, MoneyError> {
-        let digits = text.strip_prefix('-').unwrap_or(text);
-        let (units, cents) = digits.split_once('.').ok_or(MoneyError)?;
-        // `i64::from_str` alone would accept a sign.
-        if units.is_empty() || cents.len() != 2 || !all_digits(units) || !all_digits(cents) {
+        let unsigned = text.strip_prefix('-').unwrap_or(text);
+        let (whole, decimals) = unsigned.split_once('.').ok_or(MoneyError)?;
+        // `i64::from_str` alone would accept a second sign.
+        if whole.is_empty() || decimals.len() != 2 || !all_digits(whole) || !all_digits(decimals) {
             return Err(MoneyError);
         }
-        // An amount that is too large is refused.
-        let amount: i64 = format!("{units}{cents}").parse().map_err(|_| MoneyError)?;
-        let is_negative = digits.len() < text.len();
-        Ok(Self { hundredths: if is_negative { -amount } else { amount } })
+        // Digits alone fail to parse only if the amount is too large.
+        let hundredths: i64 = format!("{whole}{decimals}").parse().map_err(|_| MoneyError)?;
+        let is_negative = text.starts_with('-');
+        Ok(Self { hundredths: if is_negative { -hundredths } else { hundredths } })
     }
 }
 
@@ -39,13 +43,13 @@ fn all_digits(text: &str) -> bool {
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The sign is printed separately: for -0.50, the whole units are 0 and have no sign.
-        let amount = self.hundredths.unsigned_abs();
+        let unsigned = self.hundredths.unsigned_abs();
         let sign = if self.hundredths < 0 { "-" } else { "" };
-        write!(f, "{sign}{}.{:02}", amount / 100, amount % 100)
+        write!(f, "{sign}{}.{:02}", unsigned / 100, unsigned % 100)
     }
 }
 
-// A JSON number would pass through floating point in most clients (contract purchases-11).
+// The text form also in JSON: most clients read a JSON number as floating point, which is not exact.
 impl_serde_as_text!(Money);
 
 #[cfg(test)]
@@ -55,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn err_amounts_without_two_decimals_are_refused() {
+    fn err_amounts_without_two_decimals_or_too_large_are_refused() {
         for text in
             ["", "1", "1.", "1.0", "1.000", ".00", "-.00", "+1.00", "1,00", "1e2.00", " 1.00"]
         {
