@@ -1,8 +1,12 @@
-//! One attempt to log in with a secret. If the cache of verified secrets knows the right secret, the attempt
-//! is counted at once. Any other attempt is verified on a hashing thread.
+//! One attempt to log in with a secret: the throttle decides it, its secret is verified, and a failure is counted.
 //!
-//! A user name with many failures is paced: each attempt waits for its slot, a moment that the pacer reserves for
-//! it.
+//! Programs send a secret with every request. The cache of verified secrets knows the right secret for some minutes
+//! after a client's network has presented it; then [`Auth::count_cached`] counts the attempt at once, without a slow
+//! hash. Logins on pages, and attempts that are not accepted there, go to [`Auth::attempt`], which computes the slow
+//! hash on a hashing thread.
+//!
+//! A user name that failed too often from all networks is paced: each of its attempts waits for its slot, a moment that
+//! the pacer reserves for it.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -19,27 +23,30 @@ use crate::runtime::limits::{FAILED_LOGINS_MAX, SWEEP_ROWS};
 /// A secret that is about to be verified.
 pub(super) struct VerificationAttempt {
     pub(super) secret: String,
-    /// The hash to compare with. Without a hash, the secret counts as wrong, after the same time.
+    /// The slow hash of the right secret. Without a hash, as for an unknown user, every secret counts as wrong, after
+    /// the same time.
     pub(super) hash: Option<String>,
-    /// True if the right secret suffices to log in.
+    /// False if even the right secret is refused, as for an inactive user.
     pub(super) may_log_in: bool,
+    /// The address of the client.
     pub(super) address: IpAddr,
+    /// The failure counters that decide the attempt and that its failure increments.
     pub(super) subject: ThrottleSubject,
-    /// The decision for an attempt that the cache already counted as wrong.
+    /// The throttle's decision, if [`Auth::count_cached`] already counted the attempt as wrong.
     pub(super) counted_decision: Option<ThrottleDecision>,
 }
 
-/// The judgement of the cache of verified secrets.
+/// The result of [`Auth::count_cached`].
 pub(super) enum CachedVerdict {
-    /// The cache does not know the secret, or the attempt is locked out: the throttle decides.
-    Nothing,
+    /// The cache does not know the right secret, or the attempt is locked out. Nothing was counted.
+    Undecided,
     Right,
-    /// The secret is wrong, and the failure is counted. Holds the decision from before the count.
+    /// The secret is wrong, and the failure is counted. Holds the throttle's decision from before the count.
     Wrong(ThrottleDecision),
 }
 
 impl CachedVerdict {
-    /// Returns the decision of an attempt that is counted as wrong.
+    /// Returns the throttle's decision about an attempt that was counted as wrong.
     pub(super) fn counted_decision(&self) -> Option<ThrottleDecision> {
         let Self::Wrong(decision) = self else { return None };
         Some(*decision)
@@ -56,71 +63,18 @@ pub(super) enum AttemptOutcome {
     Throttled { wait_s: u64 },
 }
 
-/// An attempt on a hashing thread: the throttle refuses it, or it is verified and then counted.
-struct AttemptEvaluation {
-    auth: Auth,
-    attempt: Arc<VerificationAttempt>,
-    /// True if the attempt has waited for its slot.
-    is_paced: bool,
-    now: Timestamp,
-    /// The runtime that stores a failure; a hashing thread has no runtime.
-    runtime: Handle,
-}
-
-impl AttemptEvaluation {
-    /// Returns the outcome of an attempt that the throttle does not admit, or `None` if it is admitted.
-    fn refusal(&self) -> Option<EvaluationOutcome> {
-        let decision = self.auth.inner.throttle.decide(&self.attempt.subject, self.now);
-        // An attempt that has waited for its slot is not paced again, but a lock that began meanwhile
-        // applies.
-        let is_admitted = match decision {
-            ThrottleDecision::Evaluate => true,
-            ThrottleDecision::Pace(_) => self.is_paced,
-            ThrottleDecision::Locked { .. } => false,
-        };
-        (!is_admitted).then_some(EvaluationOutcome { decision, fits: false, stored: None })
-    }
-
-    /// Returns whether the secret is right and suffices. Always lasts as long as a slow hash.
-    fn verify(&self) -> bool {
-        let VerificationAttempt { secret, hash, may_log_in, .. } = &*self.attempt;
-        // The hash comes first, so that the response for an inactive user is not faster (contract login-24).
-        self.auth.inner.passwords.verify(secret, hash.as_deref()) && *may_log_in
-    }
-
-    /// Counts the result, and starts to store a failure that the throttle counted.
-    fn count(&self, fits: bool) -> EvaluationOutcome {
-        let Self { auth, attempt, is_paced, now, runtime } = self;
-        let evaluated = EvaluatedAttempt { fits, is_paced: *is_paced };
-        let decision = auth.inner.throttle.record_result(&attempt.subject, evaluated, *now);
-        // A failure that the throttle refuses at this point was not counted, so it is not stored
-        // either.
-        let is_counted = !fits && decision == ThrottleDecision::Evaluate;
-        let stored = is_counted.then(|| auth.store_failure(runtime, &attempt.subject, *now));
-        EvaluationOutcome { decision, fits, stored }
-    }
-}
-
-/// The outcome of an attempt on a hashing thread.
-struct EvaluationOutcome {
-    decision: ThrottleDecision,
-    /// True if the secret is right and the user may log in.
-    fits: bool,
-    /// The task that writes the failure to the database.
-    stored: Option<JoinHandle<()>>,
-}
-
 impl Auth {
-    /// Counts an attempt that the cache knows to be right or wrong; `right` is `None` if it knows neither.
+    /// Counts an attempt whose result the cache of verified secrets knows: `right` is true for the right secret, false
+    /// for a wrong one, and `None` if the cache does not know the right secret.
     pub(super) fn count_cached(
         &self,
         right: Option<bool>,
         subject: &ThrottleSubject,
         now: Timestamp,
     ) -> CachedVerdict {
-        let Some(right) = right else { return CachedVerdict::Nothing };
+        let Some(right) = right else { return CachedVerdict::Undecided };
         match self.inner.throttle.record_known_result(subject, right, now) {
-            ThrottleDecision::Locked { .. } => CachedVerdict::Nothing,
+            ThrottleDecision::Locked { .. } => CachedVerdict::Undecided,
             // Pacing slows guesses. The client's network has proved the secret recently, so it does not guess.
             ThrottleDecision::Pace(_) | ThrottleDecision::Evaluate if right => {
                 CachedVerdict::Right
@@ -145,7 +99,7 @@ impl Auth {
         }
         let attempt = Arc::new(attempt);
         let mut outcome = self.evaluate(Arc::clone(&attempt), false, now).await?;
-        // Nothing was counted for this evaluation, so the attempt is evaluated again in its slot.
+        // A paced attempt was not counted, so it is evaluated again in its slot.
         if let ThrottleDecision::Pace(name) = outcome.decision {
             outcome = match self.inner.pacer.reserve(name, attempt.address, now) {
                 Ok(wait) => self.evaluate_in_slot(attempt, wait, now).await?,
@@ -157,7 +111,7 @@ impl Auth {
             // Does not happen: an attempt without a slot got one above, and an attempt in its slot is not paced
             // again.
             ThrottleDecision::Pace(_) => Ok(AttemptOutcome::Throttled { wait_s: 1 }),
-            ThrottleDecision::Evaluate if outcome.fits => Ok(AttemptOutcome::Right),
+            ThrottleDecision::Evaluate if outcome.is_accepted => Ok(AttemptOutcome::Right),
             ThrottleDecision::Evaluate => {
                 await_stored(outcome.stored).await;
                 Ok(AttemptOutcome::Wrong)
@@ -187,13 +141,14 @@ impl Auth {
                 attempt.address,
                 // The attempt is counted already, so the throttle is not asked again.
                 || None,
+                // The result is known; the slow hash is computed for the time that it needs.
                 move || auth.inner.passwords.verify(&attempt.secret, attempt.hash.as_deref()),
                 |_| AttemptOutcome::Wrong,
             )
             .await
     }
 
-    /// Verifies a secret in its slot, after `wait`, even if its client disconnects before: otherwise networks
+    /// Evaluates an attempt in its slot, `wait` after `now`, even if its client disconnects before: otherwise networks
     /// that disconnect could use slot after slot and never fail. The number of slots bounds the number of tasks.
     async fn evaluate_in_slot(
         &self,
@@ -210,8 +165,9 @@ impl Auth {
         task.await.map_err(Error::internal)?
     }
 
-    /// Verifies a secret on a hashing thread. The throttle decides just before, and again when the result is
-    /// counted: a thousand concurrent guesses get no further than sequential guesses.
+    /// Evaluates an attempt on a hashing thread; `is_paced` is true if it has waited for its slot. The throttle decides
+    /// just before the slow hash, and again when the result is counted: a thousand concurrent guesses get no further
+    /// than sequential guesses.
     async fn evaluate(
         &self,
         attempt: Arc<VerificationAttempt>,
@@ -225,6 +181,7 @@ impl Auth {
         if let Some(refused) = evaluation.refusal() {
             return Ok(refused);
         }
+        // The steps run on a different thread and the first two may run twice, so each of them owns a reference.
         let for_refusal = Arc::new(evaluation);
         let for_verification = Arc::clone(&for_refusal);
         let for_count = Arc::clone(&for_refusal);
@@ -234,13 +191,13 @@ impl Auth {
                 address,
                 move || for_refusal.refusal(),
                 move || for_verification.verify(),
-                move |fits| for_count.count(fits),
+                move |is_accepted| for_count.count(is_accepted),
             )
             .await
     }
 
-    /// Writes a failure to the database, even if its client no longer waits. This process has counted it
-    /// already; if the write fails, other processes do not know of it.
+    /// Starts to write a failure to the database, and continues even if its client no longer waits. This process has
+    /// counted it already; if the write fails, other processes do not know of it.
     fn store_failure(
         &self,
         runtime: &Handle,
@@ -251,11 +208,10 @@ impl Auth {
         let throttle = &self.inner.throttle;
         let keys = subject.keys();
         let window = throttle.window_start(now);
-        // True for one of many writes.
+        // True for one of a thousand writes: enough to bound the table even under a flood of guesses.
         let must_bound = throttle.record_write();
         runtime.spawn(async move {
             let write = auth.inner.db.write(move |tx| {
-                // Sweeping with some of the writes bounds the table even under a flood of guesses.
                 if must_bound {
                     tx.sweep_failed_logins(window, SWEEP_ROWS)?;
                     tx.bound_failed_logins(FAILED_LOGINS_MAX)?;
@@ -270,6 +226,64 @@ impl Auth {
             }
         })
     }
+}
+
+/// An attempt on a hashing thread. The thread calls [`refusal`](Self::refusal), and if the attempt is admitted
+/// [`verify`](Self::verify) and [`count`](Self::count).
+struct AttemptEvaluation {
+    auth: Auth,
+    attempt: Arc<VerificationAttempt>,
+    /// True if the attempt has waited for its slot.
+    is_paced: bool,
+    /// The time of the attempt, or of its slot.
+    now: Timestamp,
+    /// The runtime that stores a failure; a hashing thread has no runtime.
+    runtime: Handle,
+}
+
+impl AttemptEvaluation {
+    /// Returns the outcome of an attempt that the throttle does not admit, or `None` if it is admitted.
+    fn refusal(&self) -> Option<EvaluationOutcome> {
+        let decision = self.auth.inner.throttle.decide(&self.attempt.subject, self.now);
+        // An attempt that has waited for its slot is not paced again, but a lock that began meanwhile
+        // applies.
+        let is_admitted = match decision {
+            ThrottleDecision::Evaluate => true,
+            ThrottleDecision::Pace(_) => self.is_paced,
+            ThrottleDecision::Locked { .. } => false,
+        };
+        (!is_admitted).then_some(EvaluationOutcome { decision, is_accepted: false, stored: None })
+    }
+
+    /// Returns whether the secret is right and the user may log in. Always lasts as long as a slow hash.
+    fn verify(&self) -> bool {
+        let VerificationAttempt { secret, hash, may_log_in, .. } = &*self.attempt;
+        // The hash comes first, so that the response for an inactive user is not faster (contract login-24).
+        self.auth.inner.passwords.verify(secret, hash.as_deref()) && *may_log_in
+    }
+
+    /// Counts the result of [`verify`](Self::verify), and starts to store a failure that the throttle counted.
+    fn count(&self, is_accepted: bool) -> EvaluationOutcome {
+        let Self { auth, attempt, is_paced, now, runtime } = self;
+        let evaluated = EvaluatedAttempt { is_accepted, is_paced: *is_paced };
+        let decision = auth.inner.throttle.record_result(&attempt.subject, evaluated, *now);
+        // A failure that the throttle refuses at this point was not counted, so it is not stored
+        // either.
+        let is_counted = !is_accepted && decision == ThrottleDecision::Evaluate;
+        let stored = is_counted.then(|| auth.store_failure(runtime, &attempt.subject, *now));
+        EvaluationOutcome { decision, is_accepted, stored }
+    }
+}
+
+/// The outcome of an evaluation.
+struct EvaluationOutcome {
+    /// [`ThrottleDecision::Evaluate`] if the attempt was verified and counted, otherwise the reason why it was not.
+    decision: ThrottleDecision,
+    /// True if the secret is right and the user may log in. Means nothing unless `decision` is
+    /// [`ThrottleDecision::Evaluate`].
+    is_accepted: bool,
+    /// The task that writes a counted failure to the database.
+    stored: Option<JoinHandle<()>>,
 }
 
 /// Waits until a failure is stored, so that other processes know of it before the response is sent.

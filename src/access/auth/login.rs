@@ -247,7 +247,7 @@ impl Auth {
     ) -> CachedVerdict {
         let LoginCandidate { user: Some(_), password_hash: Some(hash), subject } = candidate
         else {
-            return CachedVerdict::Nothing;
+            return CachedVerdict::Undecided;
         };
         let right = self.inner.verified.is_right(request.password, hash, request.address);
         self.count_cached(right, subject, request.now)

@@ -162,7 +162,7 @@ impl LoginThrottle {
             ThrottleDecision::Pace(_) if !evaluated.is_paced => return decision,
             ThrottleDecision::Pace(_) | ThrottleDecision::Evaluate => {}
         }
-        if !evaluated.fits {
+        if !evaluated.is_accepted {
             self.count(&mut counts, subject, now);
         }
         ThrottleDecision::Evaluate
@@ -174,13 +174,13 @@ impl LoginThrottle {
     pub(super) fn record_known_result(
         &self,
         subject: &ThrottleSubject,
-        fits: bool,
+        is_accepted: bool,
         now: Timestamp,
     ) -> ThrottleDecision {
         let mut counts = self.counts.lock();
         let decision = self.decide_by(&counts, subject, now);
         let is_locked = matches!(decision, ThrottleDecision::Locked { .. });
-        if !is_locked && !fits {
+        if !is_locked && !is_accepted {
             self.count(&mut counts, subject, now);
         }
         decision
@@ -312,8 +312,8 @@ const COUNTERS_MAX: usize = 3;
 /// The result of an evaluated attempt.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EvaluatedAttempt {
-    /// True if the secret is right.
-    pub(super) fits: bool,
+    /// True if the secret is right and the user may log in.
+    pub(super) is_accepted: bool,
     /// True if the attempt waited for its slot before the evaluation.
     pub(super) is_paced: bool,
 }
@@ -352,7 +352,7 @@ mod tests {
     }
 
     fn fail(throttle: &LoginThrottle, subject: &ThrottleSubject, second: i64) -> ThrottleDecision {
-        let wrong = EvaluatedAttempt { fits: false, is_paced: false };
+        let wrong = EvaluatedAttempt { is_accepted: false, is_paced: false };
         throttle.record_result(subject, wrong, at(second))
     }
 
@@ -388,7 +388,7 @@ mod tests {
             fail(&throttle, &here, 0),
             ThrottleDecision::Locked { wait_s: LOCKED_LAST + 1 }
         );
-        let right = EvaluatedAttempt { fits: true, is_paced: true };
+        let right = EvaluatedAttempt { is_accepted: true, is_paced: true };
         let decision = throttle.record_result(&here, right, at(1));
         assert_eq!(decision, ThrottleDecision::Locked { wait_s: LOCKED_LAST });
     }
@@ -406,7 +406,7 @@ mod tests {
         assert_eq!(throttle.decide(&there, at(1)), paced(0, false));
         // Its result counts only after it has waited for its slot.
         assert_eq!(fail(&throttle, &there, 1), paced(0, false));
-        let in_slot = EvaluatedAttempt { fits: false, is_paced: true };
+        let in_slot = EvaluatedAttempt { is_accepted: false, is_paced: true };
         assert_eq!(throttle.record_result(&there, in_slot, at(1)), ThrottleDecision::Evaluate);
         assert_eq!(throttle.decide(&there, at(1)), paced(1, true));
         assert_eq!(throttle.decide(&user("b", "198.51.100.1"), at(1)), ThrottleDecision::Evaluate);
