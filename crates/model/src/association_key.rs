@@ -1,4 +1,4 @@
-//! The key of an associated object within an item.
+//! The key of an associated object, such as a picture of an article, in the item's `associations`.
 
 use std::{fmt, str::FromStr};
 
@@ -7,10 +7,10 @@ use thiserror::Error;
 use crate::macros::impl_serde_as_text;
 use crate::token;
 
-/// The key of an associated object: `[A-Za-z0-9][A-Za-z0-9-]*`, at most 64 characters, such as `a000`.
+/// The key of an associated object: `[A-Za-z0-9][A-Za-z0-9-]*`, at most 64 characters, case-sensitive, such as `a000`.
 ///
-/// The alphabet is the one of item ids without the underscore, which begins a suffix (contract media-6). A key cannot
-/// end in `-crop` or `-watermark`, since a media URL would strip them.
+/// Unlike an item id it has no underscore, which begins the suffix of a media URL: `a000_NormalPreview.jpg` (contract
+/// media-6). A key never ends in `-crop` or `-watermark`, in upper or lower case: a media URL would strip them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AssociationKey(Box<str>);
 
@@ -18,7 +18,7 @@ impl AssociationKey {
     /// The maximum number of characters of a key.
     pub const CHARS_MAX: usize = 64;
 
-    /// Parses a key, without decoding or case folding.
+    /// Parses a key, without decoding, trimming or case folding.
     ///
     /// Fails with [`AssociationKeyError`].
     pub fn parse(text: &str) -> Result<Self, AssociationKeyError> {
@@ -26,8 +26,8 @@ impl AssociationKey {
             return Err(AssociationKeyError::Empty);
         }
         let bad = text.chars().enumerate().find(|&(index, found)| {
-            let inner = index > 0 && found == '-';
-            !(inner || found.is_ascii_alphanumeric())
+            let is_inner_hyphen = index > 0 && found == '-';
+            !(is_inner_hyphen || found.is_ascii_alphanumeric())
         });
         if let Some((index, found)) = bad {
             return Err(AssociationKeyError::BadCharacter { found, at: index + 1 });
@@ -36,7 +36,8 @@ impl AssociationKey {
         if text.len() > Self::CHARS_MAX {
             return Err(AssociationKeyError::TooLong { chars: text.len() });
         }
-        // A key that ends in an operation could not be addressed: the URL grammar would strip the operation.
+        // A key that ends in an operation could not be addressed: a media URL would strip it. The other operations of
+        // pictures, such as `-fit_w100`, have an underscore, which no key has.
         for operation in [token::CROP, token::WATERMARK] {
             if token::strip(text, operation).is_some() {
                 return Err(AssociationKeyError::HasOperation { operation });
@@ -71,23 +72,26 @@ impl_serde_as_text!(AssociationKey);
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AssociationKeyError {
     /// The text is empty.
-    #[error("the association is empty")]
+    #[error("the association key is empty")]
     Empty,
     /// The text has more than [`AssociationKey::CHARS_MAX`] characters.
     #[error(
-        "the association has {chars} characters, at most {} are allowed",
+        "the association key has {chars} characters, at most {} are allowed",
         AssociationKey::CHARS_MAX
     )]
     TooLong { chars: usize },
     /// A character is not allowed in a key, or the first character is `-`.
-    #[error("the association has {found:?} at character {at}, expected letters, digits and -")]
+    #[error(
+        "the association key has {found:?} at character {at}, expected letters, digits and -, \
+         with a letter or digit first"
+    )]
     BadCharacter {
         found: char,
         /// The position of the character, counted from 1.
         at: usize,
     },
-    /// The text ends in an operation, which a media URL would strip off.
-    #[error("the association has the operation {operation:?}")]
+    /// The text ends in an operation, which a media URL would strip.
+    #[error("the association key ends in the operation {operation:?}")]
     HasOperation {
         /// The operation: `-crop` or `-watermark`.
         operation: &'static str,
@@ -111,13 +115,13 @@ mod tests {
             let error = AssociationKey::parse(text).unwrap_err().to_string();
             assert!(error.starts_with(message), "{text}: {error}");
         };
-        check("", "the association is empty");
-        check("a_0", "the association has '_' at character 2");
-        check("-a", "the association has '-' at character 1");
-        check("a.b", "the association has '.' at character 2");
-        check("å", "the association has 'å' at character 1");
-        check(&"x".repeat(65), "the association has 65 characters, at most 64");
-        check("a-Watermark", "the association has the operation \"-watermark\"");
-        check("a-crop", "the association has the operation \"-crop\"");
+        check("", "the association key is empty");
+        check("a_0", "the association key has '_' at character 2");
+        check("-a", "the association key has '-' at character 1");
+        check("a.b", "the association key has '.' at character 2");
+        check("å", "the association key has 'å' at character 1");
+        check(&"x".repeat(65), "the association key has 65 characters, at most 64");
+        check("a-Watermark", "the association key ends in the operation \"-watermark\"");
+        check("a-crop", "the association key ends in the operation \"-crop\"");
     }
 }

@@ -277,9 +277,9 @@ fn err_the_associated_object() {
     check("text/x/a000_NormalHuge.jpg", Err(("suffix", "an associated object needs a suffix")));
     check("text/x/a000-crop_w1_h1.jpg", Err(("suffix", "an associated object needs a suffix")));
     check("text/x/a000.json", Err(("extension", "an associated object has no \".json\"")));
-    check("text/x/_NormalPreview.jpg", Err(("association", "the association is empty")));
-    check("text/x/a_0_NormalPreview.jpg", Err(("association", "the association has '_'")));
-    check("text/x/a.b_NormalPreview.jpg", Err(("association", "the association has '.'")));
+    check("text/x/_NormalPreview.jpg", Err(("association", "the association key is empty")));
+    check("text/x/a_0_NormalPreview.jpg", Err(("association", "the association key has '_'")));
+    check("text/x/a.b_NormalPreview.jpg", Err(("association", "the association key has '.'")));
 }
 
 #[test]
