@@ -1,4 +1,4 @@
-//! The id of an item within its media type.
+//! The id of an item, which is unique within its media type.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,8 +10,8 @@ use crate::token;
 
 /// The id of an item: `[A-Za-z0-9][A-Za-z0-9_-]*`, at most 128 characters, case-sensitive.
 ///
-/// An id never has an operation or suffix that a media URL would strip from its right end (see [`token`]): such an
-/// id could not be addressed.
+/// An id never has an operation or suffix that a media URL would strip, as `a-watermark`, `a-crop_w10` and
+/// `a_NormalHires` have: such an id could not be addressed. [`token`] has the rules.
 ///
 /// Contract items-3.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,24 +75,25 @@ pub enum ItemIdError {
     /// The text has an operation, which a media URL would strip.
     #[error("the id has the operation {operation:?}")]
     HasOperation {
-        /// The operation, such as `-crop` or `-watermark`.
+        /// The operation in lower case, such as `-crop` or `-watermark`.
         operation: &'static str,
     },
     /// The text ends in a suffix, which a media URL would strip.
-    #[error("the id ends in the suffix {:?}", format!("_{}", .suffix))]
+    #[error("the id ends in the suffix \"_{suffix}\"")]
     EndsInSuffix {
-        /// The suffix as written, without its underscore.
+        /// The suffix as written, without its underscore, such as `NormalHires`.
         suffix: String,
     },
 }
 
+/// Fails if `text` is empty, is too long or has a character that is not allowed.
 fn check_characters(text: &str) -> Result<(), ItemIdError> {
     if text.is_empty() {
         return Err(ItemIdError::Empty);
     }
     let bad = text.chars().enumerate().find(|&(index, found)| {
-        let inner = index > 0 && (found == '-' || found == '_');
-        !(inner || found.is_ascii_alphanumeric())
+        let is_inner_mark = index > 0 && (found == '-' || found == '_');
+        !(is_inner_mark || found.is_ascii_alphanumeric())
     });
     if let Some((index, found)) = bad {
         return Err(ItemIdError::BadCharacter { found, at: index + 1 });
@@ -104,15 +105,16 @@ fn check_characters(text: &str) -> Result<(), ItemIdError> {
     Ok(())
 }
 
+/// Fails if `text` has an operation or suffix that a media URL would strip.
 fn check_tokens(text: &str) -> Result<(), ItemIdError> {
-    // The parameters of crops and sizes follow them, so these count before an underscore too; other operations count
-    // only at the end.
+    // A crop or a size has parameters, so these two also find `-crop_`, `-fit_`, `-fill_` and `-preset_` in the middle.
     if token::split_crop(text).is_some() {
         return Err(ItemIdError::HasOperation { operation: token::CROP });
     }
     if let Some((_, operation, _)) = token::split_resize(text) {
         return Err(ItemIdError::HasOperation { operation });
     }
+    // Operations without parameters count only at the end.
     for operation in [token::WATERMARK, token::CUTPASTE, token::INDESIGN] {
         if token::strip(text, operation).is_some() {
             return Err(ItemIdError::HasOperation { operation });
