@@ -145,7 +145,7 @@ pub fn plan(
 
 /// Fails with [`ErrorKind::InvalidArgument`] for a size that files of the format cannot have.
 fn check_size(format: ImageFormat, size: Size) -> Result<()> {
-    if format.holds_size(size) {
+    if format.supports_size(size) {
         return Ok(());
     }
     let message = format!("{size} pixels; {}", format.size_limits());

@@ -139,7 +139,8 @@ impl Media {
         let sides = [preview_px, thumbnail_px, cropped_thumbnail_px, web_preview_px];
         let largest = sides.into_iter().fold(settings.media.open_px, u32::max);
         // The size of each picture is needed only if the settings allow very large pictures.
-        format.holds_size(Size::new(largest, largest)) || plan::plan(entry, path, settings).is_ok()
+        format.supports_size(Size::new(largest, largest))
+            || plan::plan(entry, path, settings).is_ok()
     }
 
     /// Returns for each format the candidates of an `<img srcset>`, in ascending width.

@@ -1,7 +1,8 @@
-//! Defines the image formats: names, magic numbers, decoders, encoders, metadata and limits of each format.
+//! The image formats: names, magic numbers, decoders, encoders, metadata and limits of each format.
 //!
-//! To add a format, add a module next to [`jpeg`](self) and a line in the table `FORMATS`. Media URLs,
-//! MIME types and planned renditions are derived from the table.
+//! [`ImageFormat`] is what callers use; each refers to the [`ImageCodec`] that its module defines. To add a format, add
+//! a module like `jpeg` and its codec to the table `FORMATS`. Media URLs, MIME types and planned renditions are derived
+//! from the table.
 
 mod avif;
 mod boxes;
@@ -20,10 +21,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::{OutputColour, OutputOptions, OutputSampling, RasterError, colour};
 
-/// All formats of pictures that we read or write.
+/// The codecs of all formats that we read or write.
 static FORMATS: [&ImageCodec; 3] = [&jpeg::CODEC, &webp::CODEC, &avif::CODEC];
 
-/// The description of a format, with its decoder and encoder.
+/// The description of a format, with its decoder and encoder. There is one for each format.
 pub struct ImageCodec {
     /// Lower-case name for serialized data, such as `jpeg`.
     pub name: &'static str,
@@ -33,34 +34,34 @@ pub struct ImageCodec {
     pub other_extensions: &'static [&'static str],
     /// The MIME type of files, such as `image/jpeg`.
     pub mime_type: &'static str,
-    /// The magic numbers: bytes that every file has, each with its offset.
+    /// The magic numbers: bytes that every file has, each with its offset in the file. A file must have all of them.
     pub magic: &'static [(usize, &'static [u8])],
     /// The decoder; `None` for a format that is only written.
     pub decoder: Option<ImageDecoder>,
-    /// Encodes pixels, whose channels and sides must be within the limits of the format.
+    /// Encodes a picture of a supported size and number of channels as a file without metadata.
     pub encode: fn(&UnencodedPicture<'_>) -> Result<Vec<u8>, RasterError>,
-    /// Embeds metadata and a colour profile in an encoded file.
+    /// Returns a copy of a file that `encode` returned, with metadata and a colour profile embedded.
     pub embed: fn(&[u8], &ImageAttachments<'_>) -> Result<Vec<u8>, RasterError>,
-    /// True if the format supports grey pictures with a grey profile; if not, they are converted to sRGB's tone
-    /// curve.
-    pub holds_grey: bool,
+    /// True if the format supports grey pictures with a grey ICC profile; if not, they are converted to the tone curve
+    /// of sRGB and stay grey.
+    pub supports_grey: bool,
     /// True if the format supports CMYK; if not, CMYK pictures are converted to sRGB.
-    pub holds_inks: bool,
+    pub supports_cmyk: bool,
     /// The maximum width and height of a picture, in pixels.
     pub side_px_max: u32,
-    /// The maximum number of pixels of a picture, which bounds the memory of an encode.
+    /// The maximum number of pixels of a picture, which bounds the memory of the encoder.
     pub pixels_max: u64,
     /// The time to encode a pixel, as a multiple of the time for JPEG; measured, rounded up.
     pub encoding_cost: u32,
-    /// The peak memory of an encoder in bytes per pixel: with the encoded file, without the pixels.
+    /// The peak memory of the encoder in bytes per pixel, including the encoded file and excluding the pixels.
     pub encoder_bytes_per_pixel: fn(OutputSampling) -> u64,
 }
 
 /// The functions that read files of a format.
 pub struct ImageDecoder {
-    /// Reads size and colour space, and repairs headers that `decode` would refuse.
+    /// Reads size, colour space and subsampling, and repairs headers that `decode` would refuse.
     pub open: fn(&[u8]) -> Result<DecodableFile<'_>, RasterError>,
-    /// Decodes a file returned by `open`, at a reduced scale if the format supports that.
+    /// Decodes a file that `open` returned, at a reduced scale if the format supports that.
     pub decode: fn(&[u8], DecodeScale) -> Result<DecodeOutput<Pixels>, RasterError>,
 }
 
@@ -82,14 +83,15 @@ pub struct ImageAttachments<'a> {
 
 /// A picture to be encoded.
 pub struct UnencodedPicture<'a> {
+    /// The pixels, already converted if `output.colour` is [`OutputColour::Srgb`].
     pub pixels: Cow<'a, Pixels>,
     /// Format, quality, subsampling and colour space of the result.
     pub output: OutputOptions,
-    /// The headers of the original, whose subsampling [`OutputSampling::Keep`] uses.
+    /// The header of the original, whose chroma subsampling [`OutputSampling::Keep`] uses.
     pub original: PictureHeader,
     /// True if the pixels were turned by 90° or 270° from the original, so that its subsampling is transposed.
     pub is_quarter_turned: bool,
-    /// True if 0 in `pixels` is full ink.
+    /// True if 0 is full ink in CMYK pixels; false if 255 is.
     pub inks_inverted: bool,
 }
 
@@ -106,7 +108,7 @@ pub fn encode_pixels(pixels: &Pixels, output: &OutputOptions) -> Result<Vec<u8>,
             return Err(RasterError::Unsupported(format!("pixels with {channels} channels")));
         }
     };
-    // The output keeps all chroma samples, as of an original with full chroma.
+    // The header of a JPEG with these pixels; with full chroma, so that `OutputSampling::Keep` does not subsample.
     let original = PictureHeader { size: pixels.size, space, chroma: ChromaSubsampling::Full };
     let picture = UnencodedPicture {
         pixels: Cow::Borrowed(pixels),
@@ -118,7 +120,7 @@ pub fn encode_pixels(pixels: &Pixels, output: &OutputOptions) -> Result<Vec<u8>,
     output.format.encode(picture, None)
 }
 
-/// An image file format; as cheap to copy as a reference.
+/// An image file format. Formats are compared, sorted and serialized by their names.
 #[derive(Clone, Copy)]
 pub struct ImageFormat(&'static ImageCodec);
 
@@ -188,6 +190,48 @@ impl ImageFormat {
         (self.decoder()?.decode)(file, scale)
     }
 
+    /// Encodes a picture as a file without metadata.
+    ///
+    /// `icc` is the ICC profile of the pixels, if they have one. CMYK is converted to sRGB with it if the format does
+    /// not support CMYK. Grey is converted to the tone curve of sRGB if the format does not support grey profiles and
+    /// `picture.output.colour` does not say that it is converted already.
+    ///
+    /// Fails with [`RasterError::Unsupported`] for a picture of a size that the format does not support.
+    pub fn encode(
+        self,
+        picture: UnencodedPicture<'_>,
+        icc: Option<&[u8]>,
+    ) -> Result<Vec<u8>, RasterError> {
+        let size = picture.pixels.size;
+        if !self.supports_size(size) {
+            let text = format!("{size} pixels; {}", self.size_limits());
+            return Err(RasterError::Unsupported(text));
+        }
+        let channels = picture.pixels.channels;
+        // The caller has converted the pixels. Converted grey keeps one channel, so the number of channels does not
+        // show that.
+        let is_srgb = channels < 4 && picture.output.colour == OutputColour::Srgb;
+        if self.stores_unconverted(channels) || is_srgb {
+            return (self.0.encode)(&picture);
+        }
+        // Converted here because encoders do not receive the profile.
+        let pixels = colour::to_srgb(picture.pixels.into_owned(), icc, picture.inks_inverted)?;
+        (self.0.encode)(&UnencodedPicture { pixels: Cow::Owned(pixels), ..picture })
+    }
+
+    /// Returns a copy of a file that [`ImageFormat::encode`] returned, with metadata and an ICC profile embedded; no
+    /// profile for sRGB.
+    ///
+    /// Fails with [`RasterError::Decode`] for a file that is not of this format.
+    pub fn embed(
+        self,
+        file: &[u8],
+        metadata: &EmbeddedMetadata,
+        icc: Option<&[u8]>,
+    ) -> Result<Vec<u8>, RasterError> {
+        (self.0.embed)(file, &ImageAttachments { metadata, icc })
+    }
+
     /// Returns whether files of this format can be read, and so can be originals.
     #[must_use]
     pub fn is_readable(self) -> bool {
@@ -196,17 +240,17 @@ impl ImageFormat {
 
     /// Returns whether the format supports pictures of this size.
     #[must_use]
-    pub fn holds_size(self, size: Size) -> bool {
+    pub fn supports_size(self, size: Size) -> bool {
         size.width.max(size.height) <= self.0.side_px_max && size.pixels() <= self.0.pixels_max
     }
 
-    /// Returns the limits of [`ImageFormat::holds_size`] for error messages, such as `webp files have at most
+    /// Returns the limits of [`ImageFormat::supports_size`] for error messages, such as `webp files have at most
     /// 16383 pixels on a side`.
     #[must_use]
     pub fn size_limits(self) -> String {
         let ImageCodec { name, side_px_max, pixels_max, .. } = self.0;
         let sides = format!("{name} files have at most {side_px_max} pixels on a side");
-        // A number that follows from the sides adds no information.
+        // A maximum that no sides exceed adds no information.
         let square = Size::new(*side_px_max, *side_px_max).pixels();
         if *pixels_max < square { format!("{sides} and {pixels_max} in all") } else { sides }
     }
@@ -223,11 +267,12 @@ impl ImageFormat {
         pixels.saturating_mul((self.0.encoder_bytes_per_pixel)(sampling))
     }
 
-    /// Returns whether pixels with this number of channels are stored unconverted, and may keep their profile.
-    pub(crate) fn holds(self, channels: usize) -> bool {
+    /// Returns whether pixels with this number of channels are encoded without a conversion to sRGB, so that they may
+    /// keep their profile.
+    pub(crate) fn stores_unconverted(self, channels: usize) -> bool {
         match channels {
-            1 => self.0.holds_grey,
-            4 => self.0.holds_inks,
+            1 => self.0.supports_grey,
+            4 => self.0.supports_cmyk,
             _ => true,
         }
     }
@@ -236,45 +281,6 @@ impl ImageFormat {
         self.0.decoder.as_ref().ok_or_else(|| {
             RasterError::Unsupported(format!("{} files are only written", self.0.name))
         })
-    }
-
-    /// Encodes a picture as a file without metadata.
-    ///
-    /// If the format does not support CMYK, inks are converted to sRGB with `icc`, the profile of the original.
-    /// Grey is converted too if it cannot keep its profile and is not converted yet.
-    ///
-    /// Fails with [`RasterError::Unsupported`] for a picture of a size that the format does not support.
-    pub fn encode(
-        self,
-        picture: UnencodedPicture<'_>,
-        icc: Option<&[u8]>,
-    ) -> Result<Vec<u8>, RasterError> {
-        let size = picture.pixels.size;
-        if !self.holds_size(size) {
-            let text = format!("{size} pixels; {}", self.size_limits());
-            return Err(RasterError::Unsupported(text));
-        }
-        let channels = picture.pixels.channels;
-        // A conversion to sRGB leaves grey in one channel, so the number of channels does not show it.
-        let is_srgb = channels < 4 && picture.output.colour == OutputColour::Srgb;
-        if self.holds(channels) || is_srgb {
-            return (self.0.encode)(&picture);
-        }
-        // Encoders do not receive the profile, which the conversion of inks needs.
-        let pixels = colour::to_srgb(picture.pixels.into_owned(), icc, picture.inks_inverted)?;
-        (self.0.encode)(&UnencodedPicture { pixels: Cow::Owned(pixels), ..picture })
-    }
-
-    /// Returns the encoded file with metadata and a colour profile embedded.
-    ///
-    /// Fails with [`RasterError::Decode`] for a file that is not of this format.
-    pub fn embed(
-        self,
-        file: &[u8],
-        metadata: &EmbeddedMetadata,
-        icc: Option<&[u8]>,
-    ) -> Result<Vec<u8>, RasterError> {
-        (self.0.embed)(file, &ImageAttachments { metadata, icc })
     }
 }
 
@@ -286,7 +292,6 @@ impl fmt::Debug for ImageFormat {
 
 impl PartialEq for ImageFormat {
     fn eq(&self, other: &Self) -> bool {
-        // Compared by name, consistently with the order and the hash below.
         self.0.name == other.0.name
     }
 }

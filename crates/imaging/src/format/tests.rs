@@ -19,8 +19,8 @@ static PIXMAP: ImageCodec = ImageCodec {
         Ok([head, picture.pixels.data.clone()].concat())
     },
     embed: |file, _| Ok(file.to_owned()),
-    holds_grey: false,
-    holds_inks: false,
+    supports_grey: false,
+    supports_cmyk: false,
     side_px_max: 100,
     pixels_max: 5_000,
     encoding_cost: 1,
@@ -100,7 +100,7 @@ fn a_picture_larger_than_a_format_allows_is_refused() {
     let format = ImageFormat(&PIXMAP);
     for (size, holds) in [((100, 50), true), ((101, 1), false), ((71, 71), false)] {
         let size = Size::new(size.0, size.1);
-        assert_eq!(format.holds_size(size), holds, "{size}");
+        assert_eq!(format.supports_size(size), holds, "{size}");
         assert_eq!(format.encode(picture(size, 3), None).is_ok(), holds, "{size}");
     }
     let refused = format.encode(picture(Size::new(101, 1), 3), None).unwrap_err();
@@ -110,8 +110,8 @@ fn a_picture_larger_than_a_format_allows_is_refused() {
          in all"
     );
     assert_eq!(ImageFormat::WEBP.size_limits(), "webp files have at most 16383 pixels on a side");
-    assert!(ImageFormat::AVIF.holds_size(Size::new(4_000, 4_000)));
-    assert!(!ImageFormat::AVIF.holds_size(Size::new(4_001, 4_000)));
+    assert!(ImageFormat::AVIF.supports_size(Size::new(4_000, 4_000)));
+    assert!(!ImageFormat::AVIF.supports_size(Size::new(4_001, 4_000)));
 }
 
 #[test]

@@ -21,8 +21,8 @@ pub static CODEC: ImageCodec = ImageCodec {
     encode,
     embed,
     // Lossy WebP always has luma and chroma, which decoders convert to RGB.
-    holds_grey: false,
-    holds_inks: false,
+    supports_grey: false,
+    supports_cmyk: false,
     side_px_max: webp_encoder::SIDE_PX_MAX,
     pixels_max: u64::MAX,
     encoding_cost: 12,

@@ -284,7 +284,7 @@ impl<'a> RenderState<'a> {
         let size = self.region.size();
         let channels = self.header.space.channels();
         let keeps_profile = self.job.output.colour == OutputColour::Keep
-            && self.job.output.format.holds(channels)
+            && self.job.output.format.stores_unconverted(channels)
             && colour::is_profile_for(self.job.source.icc, channels);
         let file = match self.planes()? {
             Some(planes) => {
