@@ -1,22 +1,23 @@
 //! Converts pixels to the planes of a JPEG picture: colour conversion and chroma subsampling.
 //!
-//! Planes hold `f32` samples that are never rounded, so only the chroma subsampling itself loses information
-//! before quantisation.
+//! Planes have `f32` samples that are never rounded, so only the chroma subsampling itself loses information before
+//! quantisation.
 
 use crate::codec::Pixels;
 
-/// One component on its own sample grid, centred on zero: −128 to 127, rows without padding.
+/// One component of a picture on its own sample grid, with samples around zero: luma from -128 to 127, chroma from
+/// -127.5 to 127.5.
 #[derive(Clone, Debug)]
 pub(super) struct Plane {
     /// Number of samples in a row.
     pub(super) width: usize,
     /// Number of rows of the plane.
     pub(super) height: usize,
-    /// The samples, row by row.
+    /// The samples, `[height][width]`, rows without padding.
     pub(super) samples: Vec<f32>,
 }
 
-/// The value that centres samples on zero (ITU-T T.81, A.3.1).
+/// The value to subtract from 8-bit samples, so that zero is their middle (ITU-T T.81, A.3.1).
 const LEVEL_SHIFT: f32 = 128.0;
 
 /// Weight of red in luma (JFIF, from ITU-R BT.601).
@@ -26,16 +27,18 @@ const GREEN: f32 = 0.587;
 /// Weight of blue in luma.
 const BLUE: f32 = 0.114;
 
-/// The number of corrections of a subsampled plane.
+/// The number of corrections of a halved plane.
 const CORRECTION_ROUNDS: usize = 3;
 
-/// Converts a grey picture of `width` × `height` pixels to its only plane.
+/// Converts a grey picture of `width` × `height` pixels, one byte each, to its only plane.
 pub(super) fn grey_plane(pixels: &Pixels, width: usize, height: usize) -> Plane {
     let samples = pixels.data.iter().map(|&value| f32::from(value) - LEVEL_SHIFT).collect();
     Plane { width, height, samples }
 }
 
-/// Converts an RGB picture of `width` × `height` pixels to luma and two chroma planes of full size.
+/// Converts an RGB picture of `width` × `height` pixels, three bytes each, to planes of full size: Y, Cb and Cr.
+///
+/// The chroma planes are the differences of blue and red from luma, scaled to the range of 8 bits (JFIF).
 pub(super) fn ycbcr_planes(pixels: &Pixels, width: usize, height: usize) -> [Plane; 3] {
     let mut luma = Vec::with_capacity(width * height);
     let mut blue = Vec::with_capacity(width * height);
@@ -53,12 +56,12 @@ pub(super) fn ycbcr_planes(pixels: &Pixels, width: usize, height: usize) -> [Pla
     [luma, blue, red].map(|samples| Plane { width, height, samples })
 }
 
-/// Halves a plane in both directions.
+/// Halves a plane in both directions, each side rounded up.
 ///
-/// Decoders interpolate a missing sample from its nearest neighbours in a ratio of 3 to 1 (libjpeg's "fancy
-/// upsampling"), which blurs. The filter minimises the difference between the interpolated plane and the original:
-/// a first estimate is computed with a box and then corrected a few times by the box mean of the loss from
-/// interpolation.
+/// Decoders interpolate a sample of the full plane from the nearest samples of the half, in a ratio of 3 to 1
+/// (libjpeg's "fancy upsampling"), which blurs. The result minimises the difference between that interpolation and
+/// `plane`: it starts as the means of two by two samples, and each correction adds the means of the remaining
+/// differences.
 pub(super) fn halved(plane: &Plane) -> Plane {
     let mut half = box_halved(plane, &plane.samples);
     let mut errors = vec![0.0; plane.samples.len()];
@@ -66,13 +69,15 @@ pub(super) fn halved(plane: &Plane) -> Plane {
         interpolation_errors(plane, &half, &mut errors);
         let correction = box_halved(plane, &errors);
         for (sample, error) in half.samples.iter_mut().zip(&correction.samples) {
+            // The range of 8-bit samples: a decoder clips what is outside.
             *sample = (*sample + error).clamp(-128.0, 127.0);
         }
     }
     half
 }
 
-/// Averages two by two samples; the last column and row are repeated if the size is odd.
+/// Averages two by two values; the last column and row are repeated if the size is odd. `samples` has a value for each
+/// sample of `plane`, whose own samples are not read.
 fn box_halved(plane: &Plane, samples: &[f32]) -> Plane {
     let width = plane.width.div_ceil(2);
     let height = plane.height.div_ceil(2);
@@ -94,25 +99,30 @@ fn box_halved(plane: &Plane, samples: &[f32]) -> Plane {
     Plane { width, height, samples: half }
 }
 
-/// Computes the difference between a plane and the decoder's interpolation of its half.
+/// Writes to `errors` the samples of `plane` minus the samples that a decoder interpolates from `half`. The length of
+/// `errors` is the length of `plane.samples`.
 fn interpolation_errors(plane: &Plane, half: &Plane, errors: &mut [f32]) {
-    // One row, interpolated between two rows of the half, with its first and last sample repeated outside.
+    // A row interpolated between two rows of the half, with its first and last value repeated outside.
     let mut row = vec![0.0; half.width + 2];
     let rows = plane.samples.chunks_exact(plane.width).zip(errors.chunks_exact_mut(plane.width));
     for (y, (samples, errors)) in rows.enumerate() {
-        let near = y / 2;
-        let far =
-            if y % 2 == 0 { near.saturating_sub(1) } else { (near + 1).min(half.height - 1) };
-        let near = &half.samples[near * half.width..][..half.width];
-        let far = &half.samples[far * half.width..][..half.width];
-        for ((value, near), far) in row[1..].iter_mut().zip(near).zip(far) {
+        // Rows `2 * n` and `2 * n + 1` of the plane lie just above and just below the centre of row `n` of the half.
+        // Outside the half, its edge row is repeated.
+        let near_y = y / 2;
+        let far_y =
+            if y % 2 == 0 { near_y.saturating_sub(1) } else { (near_y + 1).min(half.height - 1) };
+        let near_row = &half.samples[near_y * half.width..][..half.width];
+        let far_row = &half.samples[far_y * half.width..][..half.width];
+        for ((value, near), far) in row[1..].iter_mut().zip(near_row).zip(far_row) {
             *value = 0.75 * near + 0.25 * far;
         }
         row[0] = row[1];
         row[half.width + 1] = row[half.width];
+        // Two samples of the plane lie around each value of the row, on the sides of the values before and after it.
         let pairs = samples.chunks(2).zip(errors.chunks_mut(2));
-        for ((samples, errors), near) in pairs.zip(row.windows(3)) {
-            let values = [0.75 * near[1] + 0.25 * near[0], 0.75 * near[1] + 0.25 * near[2]];
+        for ((samples, errors), around) in pairs.zip(row.windows(3)) {
+            let values =
+                [0.75 * around[1] + 0.25 * around[0], 0.75 * around[1] + 0.25 * around[2]];
             for ((error, sample), value) in errors.iter_mut().zip(samples).zip(values) {
                 *error = sample - value;
             }
