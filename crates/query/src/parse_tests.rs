@@ -189,8 +189,8 @@ fn err_ranges_are_of_dates_and_numbers() {
     refuse("date:2026*", &format!("2026* is not a date, {forms} at character 6"));
     refuse("date:[2026 TO x]", &format!("x is not a date, {forms} at character 15"));
     refuse("date:[2026 to 2027]", "expected TO at character 12");
-    refuse("date:[2026 TO 2027", "expected ] at character 19");
-    refuse("date:[2026 TO 2027)", "expected ] at character 19");
+    refuse("date:[2026 TO 2027", "expected ] or } at character 19");
+    refuse("date:[2026 TO 2027)", "expected ] or } at character 19");
     refuse("date:[2026]", "expected TO at character 11");
     refuse("date:[ TO 2027]", "expected a date or * at character 8");
     refuse("date:[2026 TO ]", "expected a date or * at character 15");

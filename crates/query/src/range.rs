@@ -1,4 +1,8 @@
-//! Ranges of dates and numbers: parses `[a TO b]` and `{a TO b}`, and builds the query of any range.
+//! Ranges of dates and numbers in the text of a query: parses `[a TO b]` and `{a TO b}`, and builds the query of any
+//! range.
+//!
+//! `[` and `]` include the bound beside them, `{` and `}` exclude it, and a query may mix them. `*` is an open bound.
+//! The parser also describes comparisons such as `>=4`, and single values, as ranges.
 
 use jiff::tz::TimeZone;
 
@@ -9,7 +13,7 @@ use super::scan::QueryScanner;
 use super::time_interval::TimeInterval;
 use super::tree::{DateRange, Query};
 
-/// A property that supports ranges.
+/// A property whose values have an order, so that it supports ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OrderedField {
     Date(DateField),
@@ -17,7 +21,7 @@ pub(super) enum OrderedField {
 }
 
 impl OrderedField {
-    /// Returns the word for the field's values in messages.
+    /// Returns the word for the field's values in error messages.
     pub(super) fn kind(self) -> &'static str {
         match self {
             Self::Date(_) => "date",
@@ -29,10 +33,11 @@ impl OrderedField {
 /// One bound of a range in the text of a query.
 #[derive(Clone, Debug)]
 pub(super) struct RangeBound {
+    /// The bound as typed, such as `2026-03` or `4`.
     pub(super) text: String,
-    /// The position of its first character.
+    /// The position of its first character in the query, from 1.
     pub(super) position: usize,
-    /// Whether the range includes the value itself.
+    /// Whether the range includes the bound itself.
     pub(super) inclusive: bool,
 }
 
@@ -50,17 +55,17 @@ impl RangeBound {
     }
 }
 
-/// A range in the text of a query; a missing bound is open.
+/// A range in the text of a query, whose bounds are not checked yet; a missing bound is open.
 #[derive(Clone, Debug)]
 pub(super) struct RangeLiteral {
     pub(super) from: Option<RangeBound>,
     pub(super) until: Option<RangeBound>,
-    /// The position of its first character.
+    /// The position of its first character in the query, from 1.
     pub(super) start: usize,
 }
 
 impl RangeLiteral {
-    /// Parses a range in brackets. The opening bracket is the next character; `kind` names the values in messages.
+    /// Parses a range in brackets. The next character is `[` or `{`; `kind` names the values in error messages.
     pub(super) fn parse_bracketed(
         scanner: &mut QueryScanner,
         kind: &str,
@@ -70,23 +75,24 @@ impl RangeLiteral {
         let from = parse_bound(scanner, kind, from_inclusive)?;
         scanner.skip_space();
         let position = scanner.position();
+        // `bound` consumes the text up to a space or bracket, whatever it is.
         if scanner.bound() != "TO" {
             return Err(QueryError { what: "expected TO".to_owned(), position });
         }
-        // The bracket after this bound decides whether the range includes it; see below.
+        // Provisionally inclusive: the bracket after the bound decides, and is parsed below.
         let until = parse_bound(scanner, kind, true)?;
         scanner.skip_space();
         let inclusive = match scanner.peek() {
             Some(']') => true,
             Some('}') => false,
-            _ => return Err(scanner.error("expected ]")),
+            _ => return Err(scanner.error("expected ] or }")),
         };
         scanner.next();
         let until = until.map(|bound| RangeBound { inclusive, ..bound });
         Ok(Self { from, until, start })
     }
 
-    /// Creates the range of a single value.
+    /// Creates the range of a single value: all of a day, or one number.
     pub(super) fn from_value(text: &str, position: usize) -> Self {
         let bound = Some(RangeBound { text: text.to_owned(), position, inclusive: true });
         Self { from: bound.clone(), until: bound, start: position }
@@ -118,10 +124,10 @@ impl RangeLiteral {
         Ok(query)
     }
 
+    /// Parses the bounds as dates. A bound is the interval of a year, month, day or second: an inclusive bound includes
+    /// all of it, an exclusive bound skips all of it.
     fn dates(&self, field: DateField, zone: &TimeZone) -> Result<DateRange, QueryError> {
         let from = match &self.from {
-            // A bound is a whole year, month, day or second: an inclusive bound includes all of that interval, an
-            // exclusive bound skips all of it.
             Some(bound) if bound.inclusive => Some(bound.interval(zone)?.start),
             Some(bound) => Some(bound.interval(zone)?.end),
             None => None,
@@ -134,10 +140,10 @@ impl RangeLiteral {
         Ok(DateRange { field, from, until })
     }
 
+    /// Parses the bounds as numbers. An exclusive bound becomes the next representable number, which is included.
     fn numbers(&self, field: NumberField) -> Result<NumericRange, QueryError> {
         let from = match &self.from {
             Some(bound) if bound.inclusive => Some(bound.number()?),
-            // The next representable number excludes exactly the bound.
             Some(bound) => Some(bound.number()?.above()),
             None => None,
         };
@@ -150,7 +156,7 @@ impl RangeLiteral {
     }
 }
 
-/// Parses a bound in brackets; `None` if it is open.
+/// Parses a bound in brackets, with the space before it; `None` if it is open.
 fn parse_bound(
     scanner: &mut QueryScanner,
     kind: &str,
@@ -160,7 +166,7 @@ fn parse_bound(
     let position = scanner.position();
     match scanner.bound() {
         text if text == "*" => Ok(None),
-        // If the first bound is missing, as in `[TO 4]`, the next text is `TO` itself.
+        // In `[TO 4]` the first bound is missing, and the text in its place is `TO`.
         text if text.is_empty() || text == "TO" => {
             let what = format!("expected a {kind} or *");
             Err(QueryError { what, position })
