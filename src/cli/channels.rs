@@ -232,7 +232,7 @@ fn delivery_facts(delivery: &Delivery) -> Value {
         "attempts": delivery.attempts,
         "created": delivery.created,
         "updated": delivery.updated,
-        "nextAttempt": delivery.next,
+        "nextAttempt": delivery.next_attempt,
         "delivered": delivery.delivered,
         "error": delivery.error,
     })

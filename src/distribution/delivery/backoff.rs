@@ -72,7 +72,7 @@ mod tests {
             agreement: None,
             state: DeliveryState::Sending,
             attempts,
-            next: None,
+            next_attempt: None,
             error: None,
             created: at(0),
             queued: at(0),

@@ -19,7 +19,7 @@ pub fn delivery<L: MediaLinks>(delivery: &Delivery, links: &L) -> api::deliverie
         created: delivery.created,
         updated: delivery.updated,
         agreement: delivery.agreement.map(|id| id.0),
-        next_attempt: delivery.next.filter(|_| is_queued),
+        next_attempt: delivery.next_attempt.filter(|_| is_queued),
         delivered: delivery.delivered,
         error: delivery.error.clone(),
     }

@@ -1,4 +1,4 @@
-//! Deliveries: versions of items sent through a channel.
+//! Deliveries: versions of items that are sent to customers through their channels.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::limits::DELIVERY_ERROR_CHARS_MAX;
 use crate::text::shorten;
 use crate::{CropSpec, ItemKey};
 
-/// The state of a delivery.
+/// The state of a delivery: queued, then sending, then delivered, failed or, before a retry, queued again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(EnumString, IntoStaticStr, VariantNames)]
@@ -22,13 +22,15 @@ pub enum DeliveryState {
     Sending,
     /// The receiving system has accepted the files.
     Delivered,
-    /// Given up after the last retry. A new request or the operator can queue it again.
+    /// Given up: after the last retry, or at once if no retry can help. A new request or the operator can queue it
+    /// again.
     Failed,
 }
 
 crate::impl_as_str!(DeliveryState);
 
-/// The delivery of one version of an item through one channel.
+/// The delivery of one version of an item through one channel. There is at most one for each channel, item and
+/// version: a repeated request returns it, and queues it again if it failed (contract deliveries-5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     pub id: Uuid,
@@ -39,27 +41,28 @@ pub struct Delivery {
     /// The channel, which may have been removed since.
     pub channel: ChannelId,
     pub item: ItemKey,
-    /// The editors' crop, in pixels of the Hires image, if the request named the item by a URI with a crop.
+    /// The crop to deliver, in pixels of the Hires image (the full-size original), if the request named the item by a
+    /// URI with a crop.
     pub crop: Option<CropSpec>,
-    /// The version of the item. Each version is a delivery of its own.
+    /// A key that changes with the item's document, the formats of the channel and the crop.
     pub version: String,
-    /// The agreement that the request named.
+    /// The agreement for the purchase, if the request named one.
     pub agreement: Option<AgreementId>,
     pub state: DeliveryState,
-    /// Attempts since a request or the operator last queued the delivery.
+    /// The number of attempts since the time `queued`, with the attempt in flight.
     pub attempts: u32,
-    /// The time of the next attempt. While an attempt is in flight: the time at which the sending node's claim
-    /// expires, so that a different node may claim the delivery.
-    pub next: Option<Timestamp>,
-    /// The reason of the last failure.
+    /// The time of the next attempt; `None` if there is none. While an attempt is in flight, the time at which the
+    /// sending node's claim expires, so that a different node may send the delivery.
+    pub next_attempt: Option<Timestamp>,
+    /// The reason why the last attempt failed, from [`shorten_reason`].
     pub error: Option<String>,
     /// The time of the request.
     pub created: Timestamp,
-    /// The time at which a request or the operator last queued it; the retry deadline counts from here.
+    /// The time at which a request or the operator last queued the delivery. Its retries end a fixed time after that.
     pub queued: Timestamp,
     /// The time of the last change of state.
     pub updated: Timestamp,
-    /// The time at which the receiving system accepted the files.
+    /// The time at which the receiving system accepted the files, once it has.
     pub delivered: Option<Timestamp>,
 }
 

@@ -140,7 +140,7 @@ fn read_delivery(row: &dyn ResultRow) -> DbResult<Delivery> {
         agreement: row.get("agreement_id")?,
         state: parse(&what, row.text("state")?)?,
         attempts: u32::try_from(attempts).map_err(|why| damaged(&what, &why))?,
-        next: optional_time(&what, row.get("next_ms")?)?,
+        next_attempt: optional_time(&what, row.get("next_ms")?)?,
         error: row.get("error")?,
         created: time(&what, row.get("created_ms")?)?,
         queued: time(&what, row.get("queued_ms")?)?,

@@ -139,7 +139,7 @@ fn one_version_of_an_item_is_one_delivery_of_a_channel() {
     let (db, _dir) = prepared();
     let first = queue(&db, &new(1, "image/a"), 10);
     assert_eq!(
-        (first.state, first.next, first.created),
+        (first.state, first.next_attempt, first.created),
         (DeliveryState::Queued, Some(at(10)), at(10))
     );
     assert_eq!(queue(&db, &new(2, "image/a"), 20), first);
@@ -164,7 +164,7 @@ fn a_claim_has_one_sender_until_it_expires_and_a_lost_claim_cannot_report() {
     assert!(!end(&db, 100, id, DeliveryOutcome::Delivered, 60));
     assert!(end(&db, 101, id, DeliveryOutcome::Delivered, 61));
     let found = find(&db, id);
-    let ended = (found.state, found.next, found.delivered);
+    let ended = (found.state, found.next_attempt, found.delivered);
     assert_eq!(ended, (DeliveryState::Delivered, None, Some(at(61))));
     assert_eq!(claim(&db, 102, 1000, 2000), None);
     assert_eq!(waiting(&db, 1000), DeliveryBacklog { next: None, waiting: 0 });
@@ -185,13 +185,13 @@ fn what_a_process_knows_that_it_sends_it_does_not_take_up_again_however_long_ago
         })
     };
     assert_eq!(claim_beside(101, 500), None, "nor does its channel send another one");
-    assert_eq!(find(&db, id).next, Some(at(530)));
-    assert_eq!((claim_beside(102, 501), find(&db, id).next), (None, Some(at(530))));
+    assert_eq!(find(&db, id).next_attempt, Some(at(530)));
+    assert_eq!((claim_beside(102, 501), find(&db, id).next_attempt), (None, Some(at(530))));
     assert!(end(&db, 100, id, DeliveryOutcome::Delivered, 502));
     assert_eq!((find(&db, id).state, find(&db, id).attempts), (DeliveryState::Delivered, 1));
     let second = claim_beside(103, 503).unwrap();
     assert_eq!(
-        (second.id, find(&db, id).next),
+        (second.id, find(&db, id).next_attempt),
         (Uuid::from_u128(2), None),
         "it has come to an end"
     );
@@ -200,7 +200,7 @@ fn what_a_process_knows_that_it_sends_it_does_not_take_up_again_however_long_ago
     write(&db, move |tx| {
         tx.renew_ended_claims(&[(Uuid::from_u128(103), second.id)], turn(700), at(730))
     });
-    assert_eq!(find(&db, second.id).next, Some(at(630)));
+    assert_eq!(find(&db, second.id).next_attempt, Some(at(630)));
 }
 
 #[test]
@@ -214,10 +214,10 @@ fn what_failed_for_now_comes_back_and_what_failed_for_good_only_when_it_is_asked
     assert_eq!(claim(&db, 101, 69, 99), None);
     assert_eq!(claim(&db, 101, 70, 99).unwrap().attempts, 2);
     assert!(end(&db, 101, id, DeliveryOutcome::Released, 71));
-    assert_eq!((find(&db, id).attempts, find(&db, id).next), (1, Some(at(71))));
+    assert_eq!((find(&db, id).attempts, find(&db, id).next_attempt), (1, Some(at(71))));
     claim(&db, 102, 71, 99).unwrap();
     assert!(end(&db, 102, id, DeliveryOutcome::Failed { error }, 72));
-    assert_eq!((find(&db, id).state, find(&db, id).next), (DeliveryState::Failed, None));
+    assert_eq!((find(&db, id).state, find(&db, id).next_attempt), (DeliveryState::Failed, None));
     assert_eq!(claim(&db, 103, 1000, 2000), None);
     let again = queue(&db, &new(9, "image/a"), 100);
     assert_eq!((again.id, again.state, again.attempts), (id, DeliveryState::Queued, 0));
