@@ -1,7 +1,11 @@
-//! Completes a text that is being typed from the words and the facet values of the index.
+//! Completes a text that is being typed, from the words and the facet values of the index.
 //!
-//! Candidates come from the dictionaries of all documents. Each one is counted among the matches of a search, and
-//! candidates without a match are dropped, so a suggestion always finds something.
+//! Completing a word has two steps. The dictionary of the whole index, which knows nothing of the search, gives
+//! candidates: the most frequent words that begin with the last typed word. Then each candidate is counted among the
+//! documents that match the search, and dropped if it is in none of them, so a suggestion always finds something.
+//!
+//! The index has each word without accents (folded), and a word with accents also as written: `möte` is in the
+//! dictionary as `mote` and as `==möte`. Candidates and suggestions are spelled as most documents spell them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +23,7 @@ use crate::words::{DeadlineCheck, ensure_time, fields_of};
 
 /// The number of terms between two deadline checks.
 const TERMS_PER_DEADLINE_CHECK: usize = 4096;
-/// The prefix that marks tokens of words with accents in any text field.
+/// The prefix of words with accents, from any text of a document, in the field `accents`: `==möte`.
 const ACCENT: &str = "==";
 
 /// A text that is being typed.
@@ -29,26 +33,27 @@ pub struct CompletionRequest<'a> {
     pub typed: &'a [Word],
     /// The facets whose values are suggested.
     pub facets: &'a [Facet],
-    /// Maximum number of words, and of values of each facet.
+    /// The maximum number of suggested words, and of suggested values of each facet.
     pub size: usize,
 }
 
-/// The possible completions of a text, each with the number of its matches, most frequent first.
+/// The possible completions of a text, each with the number of matching documents that have it, most frequent first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Completions {
     /// Words that begin with the last word of the text, in lower case.
     pub words: Vec<(String, u64)>,
-    /// Values of facets that contain the text; its last word may begin a word of the value.
+    /// The facets of the request, each with its values that contain the text; the last word of the text may begin a
+    /// word of the value.
     pub values: Vec<(Facet, Vec<(String, u64)>)>,
 }
 
 impl MatchedDocuments<'_> {
-    /// Completes a text.
+    /// Completes a text among the matches of a search.
     ///
     /// Words are counted among the matches that contain all words before the last one; facet values are counted
     /// among all matches. A last word of fewer than [`PREFIX_CHARS_MIN`] characters has no completions.
     ///
-    /// Fails when the deadline is over.
+    /// Fails with [`TimedOut`](crate::IndexError::TimedOut) soon after `is_over` returns true.
     pub fn complete(
         &self,
         request: CompletionRequest<'_>,
@@ -68,6 +73,7 @@ impl MatchedDocuments<'_> {
         Ok(Completions { words, values })
     }
 
+    /// Lists at most `size` words that begin with `start`, counted among the matches that contain all of `before`.
     fn complete_word(
         &self,
         start: &Word,
@@ -87,7 +93,7 @@ impl MatchedDocuments<'_> {
             }
             ensure_time(is_over)?;
             let found = self.count_spelling(candidate, start, &narrowed, is_over)?;
-            // Two spellings with accents may have the same spelling without accents.
+            // Candidates such as `möte` and `môte` may both become `mote`.
             if let Some(found) = found.filter(|found| !counted.contains(found)) {
                 counted.push(found);
             }
@@ -97,11 +103,11 @@ impl MatchedDocuments<'_> {
         Ok(counted)
     }
 
-    /// Counts the documents of `sets` that contain the word `text`, and decides its spelling; `None` if no document
-    /// contains the word or if it equals `start`.
+    /// Counts the documents of `sets` that contain the candidate `text`, and decides its spelling; `None` if no
+    /// document contains it or if it equals `start`. `sets` has one set for each segment.
     ///
-    /// If most of the documents with the word spell it without accents, and `start` has none, the result has none
-    /// either.
+    /// The candidate has the usual spelling of the whole index. If `start` has no accents and most documents of `sets`
+    /// spell the word otherwise, the result has no accents either, and counts every spelling.
     fn count_spelling(
         &self,
         mut text: String,
@@ -110,6 +116,7 @@ impl MatchedDocuments<'_> {
         is_over: DeadlineCheck<'_>,
     ) -> Result<Option<(String, u64)>> {
         let Some(word) = words(&text).next() else { return Ok(None) };
+        // A word with accents counts in this spelling only, a word without accents in every spelling.
         let mut count = self.count_word(&word, sets, is_over)?;
         if word.exact.is_some() && start.exact.is_none() {
             let plain = Word { folded: word.folded, exact: None };
@@ -122,6 +129,7 @@ impl MatchedDocuments<'_> {
         Ok((count > 0 && text != spelled(start)).then_some((text, count)))
     }
 
+    /// Lists the most frequent values of `facet` among the matches that contain the typed text.
     fn complete_value(
         &self,
         facet: Facet,
@@ -156,7 +164,7 @@ impl MatchedDocuments<'_> {
     }
 }
 
-/// The pattern of a word anywhere in a document, as written.
+/// The pattern of a word anywhere in a document; inflected forms of the word do not match.
 pub(crate) fn pattern(word: &Word) -> WordPattern {
     let words = vec![word.clone()];
     WordPattern { place: TextField::Anywhere, words, prefix: false, forms: false }
@@ -167,7 +175,7 @@ pub(crate) fn all_of(words: &[Word]) -> Query {
     Query::and(words.iter().map(|word| Query::Words(pattern(word))).collect())
 }
 
-/// Returns a word as it was spelled, in lower case.
+/// Returns a word as it was spelled, with its accents, in lower case.
 pub(crate) fn spelled(word: &Word) -> &str {
     word.exact.as_deref().unwrap_or(&word.folded)
 }
@@ -183,8 +191,10 @@ fn contains(value: &str, typed: &[Word]) -> bool {
     })
 }
 
-/// Lists the most frequent words of the index that begin with `start` and are longer, as they are written: `mot`
-/// finds `motor`; it finds `mote` and not `möte`, which begins with `möt`.
+/// Lists the most frequent words of the index that begin with `start` and are longer.
+///
+/// Spelled as most documents spell them, if that spelling begins with `start`; otherwise without accents. `mot` finds
+/// `motor`, and it finds `mote` even if every document has `möte`, which does not begin with `mot`.
 fn candidates(
     snapshot: &IndexSnapshot,
     start: &Word,
@@ -201,17 +211,19 @@ fn candidates(
     Ok(found.into_iter().map(|(_, text)| text).collect())
 }
 
-/// The approximate frequencies of words in all documents: a document counts once for each field with the word.
+/// The frequencies of words in all documents. They are approximate, good for sorting: a document counts once for each
+/// text field that contains the word, and in [`accented`](Self::accented) only once.
 #[derive(Default)]
 pub(crate) struct Frequencies {
-    /// The counts of all words, by the word without accents.
+    /// The counts of all words, with and without accents, by the word without accents.
     folded: HashMap<String, u64>,
-    /// The counts of words with accents, by the word as written.
+    /// The counts of the words with accents, by the word with its accents.
     accented: HashMap<String, u64>,
 }
 
 impl Frequencies {
-    /// Reads the words that begin with `start` and that `is_wanted` accepts: without their accents, and as written.
+    /// Adds the words of the index that begin with `start` and that `is_wanted` accepts: folded words that begin with
+    /// the folded `start`, and words with accents that begin with `start` as spelled.
     pub(crate) fn read(
         &mut self,
         snapshot: &IndexSnapshot,
@@ -258,8 +270,10 @@ impl Frequencies {
     }
 }
 
-/// Calls `each` once a segment with every term of `field` that begins with `start`, and the number of its documents
-/// there; at most [`COMPLETION_TERMS_MAX`] terms of a segment.
+/// Calls `each` with the terms of `field` that begin with `start`, and the number of their documents.
+///
+/// A term occurs once for each segment that has it, with the documents of that segment. At most
+/// [`COMPLETION_TERMS_MAX`] terms of a segment are read.
 fn read_terms(
     snapshot: &IndexSnapshot,
     field: Field,
