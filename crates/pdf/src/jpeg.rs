@@ -1,4 +1,4 @@
-//! Decodes and encodes JPEG images inside PDFs with libjpeg-turbo.
+//! Decodes and encodes JPEG images inside PDFs with libjpeg-turbo, to convert their pictures to grey.
 
 use turbojpeg::{
     Colorspace, Compressor, Decompressor, Image, PixelFormat, Subsamp, Transform, Transformer,
@@ -7,30 +7,42 @@ use turbojpeg::{
 use crate::PdfError;
 use crate::budget::WorkBudget;
 
-/// The properties in the header of a JPEG.
+/// The properties in the header of a JPEG. Sides are in pixels.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JpegFacts {
     pub(super) width: usize,
     pub(super) height: usize,
+    /// Samples per pixel after decoding: 1 grey, 3 RGB, 4 CMYK.
     pub(super) components: usize,
-    /// True if the first component is the luminance of the picture.
+    /// True if the first component, as stored, is the luminance of the picture.
     pub(super) has_luma: bool,
 }
 
 /// The maximum number of scans of a JPEG: each needs a pass over the picture, and real files have ten.
 const SCANS_MAX: usize = 200;
-/// The quality of encoded JPEGs.
+/// The quality of encoded JPEGs, on libjpeg's scale of 1 to 100.
 const QUALITY: i32 = 90;
 
-/// Reads the header of a JPEG, and refuses a JPEG that is too expensive to decode.
+/// The code of the marker at the end of an image (ITU-T T.81, table B.1). Codes follow a byte 0xFF.
+const END_OF_IMAGE: u8 = 0xd9;
+/// The code of the marker at the start of a scan.
+const START_OF_SCAN: u8 = 0xda;
+/// The code of the marker of Adobe's segment.
+const APP14: u8 = 0xee;
+
+/// Reads the header of a JPEG.
+///
+/// Fails if the header is damaged, if the image is larger than `budget` allows, or if it has more than [`SCANS_MAX`]
+/// scans. Spends nothing of `budget`.
 pub(super) fn read_facts(data: &[u8], budget: &WorkBudget) -> Result<JpegFacts, PdfError> {
     let mut reader = Decompressor::new().map_err(|_| broken(0, 0, "out of memory"))?;
     let header =
         reader.read_header(data).map_err(|_| broken(0, 0, "its jpeg header is damaged"))?;
     budget.check_image(header.width, header.height)?;
-    // 0xFF 0xDA begins a scan; compressed data escapes 0xFF. A match inside a segment only increases the count.
-    let scans = data.windows(2).filter(|pair| *pair == [0xff, 0xda]).count();
+    // Compressed data escapes 0xFF, so it contains no marker. A match inside a segment only increases the count.
+    let scans = data.windows(2).filter(|pair| *pair == [0xff, START_OF_SCAN]).count();
     if scans > SCANS_MAX {
+        // The number is `SCANS_MAX`.
         return Err(broken(0, 0, "its jpeg has more than 200 scans"));
     }
     let (components, has_luma) = match header.colorspace {
@@ -42,32 +54,46 @@ pub(super) fn read_facts(data: &[u8], budget: &WorkBudget) -> Result<JpegFacts, 
     Ok(JpegFacts { width: header.width, height: header.height, components, has_luma })
 }
 
-/// Adds an Adobe marker with the colour transform that the PDF declares: true for YCbCr and YCCK, false for none.
+/// Returns a copy of a JPEG with an Adobe marker, from which decoders read the colour transform: YCbCr or YCCK if
+/// `is_transformed`, otherwise none. PDFs state it outside the JPEG.
+///
 /// Returns `None` if the JPEG has an Adobe marker already, or does not begin like a JPEG.
-pub(super) fn with_adobe_marker(data: &[u8], transform: bool) -> Option<Vec<u8>> {
+pub(super) fn with_adobe_marker(data: &[u8], is_transformed: bool) -> Option<Vec<u8>> {
     // Only the segments before the image data count.
-    let mut head = segments(data).take_while(|(marker, _)| !matches!(marker, 0xd9 | 0xda));
-    if head.any(|(marker, payload)| marker == 0xee && payload.starts_with(b"Adobe")) {
+    let mut head =
+        segments(data).take_while(|(marker, _)| !matches!(*marker, END_OF_IMAGE | START_OF_SCAN));
+    if head.any(|(marker, payload)| marker == APP14 && payload.starts_with(b"Adobe")) {
         return None;
     }
     let rest = data.strip_prefix(b"\xff\xd8")?;
+    // Start of image, then the segment: its marker, its length of 14 bytes, the name, version 100, two empty flags, and
+    // the transform below.
     let mut marked = b"\xff\xd8\xff\xee\x00\x0eAdobe\x00\x64\x00\x00\x00\x00".to_vec();
-    // The marker distinguishes the two transforms: 1 is YCbCr, 2 is YCCK.
-    marked.push(u8::from(transform) + u8::from(transform && frame_components(data) == 4));
+    // 0 is no transform, 1 is YCbCr, 2 is YCCK.
+    let transform = match frame_components(data) {
+        _ if !is_transformed => 0,
+        4 => 2,
+        _ => 1,
+    };
+    marked.push(transform);
     marked.extend_from_slice(rest);
     Some(marked)
 }
 
 /// Returns the number of components in the frame header; 0 without a frame header.
 fn frame_components(data: &[u8]) -> u8 {
+    // The markers SOF0 to SOF15, without DHT, JPG and DAC between them.
     let frame = segments(data).find(|(marker, _)| {
         matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc)
     });
+    // The number follows the precision (1 byte), height and width (2 bytes each).
     frame.and_then(|(_, payload)| payload.get(5).copied()).unwrap_or(0)
 }
 
-/// Iterates over the segments: the code of the marker, and all data from its payload to the end of the file.
+/// Iterates over the segments up to the first data that is not one: the code of the marker, and all data from the
+/// payload of the segment to the end of the file.
 fn segments(data: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    // After the start of image.
     let mut position = 2;
     std::iter::from_fn(move || {
         let &[0xff, marker, high, low] = data.get(position..position + 4)? else { return None };
@@ -77,8 +103,8 @@ fn segments(data: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     })
 }
 
-/// Extracts the luminance of a YCbCr JPEG as a grey JPEG, losslessly, without decoding to pixels. `None` if the
-/// data is damaged or the result is not grey.
+/// Extracts the luminance of a JPEG with [`JpegFacts::has_luma`] as a grey JPEG, losslessly, without decoding to
+/// pixels. `None` if the data is damaged or the result is not grey.
 pub(super) fn luma(data: &[u8]) -> Option<Vec<u8>> {
     let mut transform = Transform::default();
     // Markers describe the colour picture (its profile, for example), so they are dropped.
@@ -91,7 +117,10 @@ pub(super) fn luma(data: &[u8]) -> Option<Vec<u8>> {
     matches!(header.colorspace, Colorspace::Gray).then_some(result)
 }
 
-/// Decodes the samples of a JPEG: `[height][width][components]`, CMYK as stored.
+/// Decodes the samples of a JPEG to `[height][width][components]`: grey, RGB, or CMYK without inverting it.
+///
+/// Spends a byte of `budget` for each sample. Damaged data gives the samples before the damage, and zeros after it.
+/// Fails if that is nothing, or if `budget` does not suffice.
 pub(super) fn samples(
     data: &[u8],
     facts: JpegFacts,
@@ -110,8 +139,8 @@ pub(super) fn samples(
     let image =
         Image { pixels: &mut pixels[..], width, pitch: width * components, height, format };
     let mut decoder = Decompressor::new().map_err(|_| broken(width, height, "out of memory"))?;
-    // libjpeg-turbo reports damage and mere warnings alike, so all samples decoded before are kept. If all are zero,
-    // nothing was decoded.
+    // libjpeg-turbo reports damage and mere warnings alike, so the samples that it decoded are kept. If all are zero,
+    // it decoded nothing.
     let intact = decoder.decompress(data, image).is_ok();
     if !intact && pixels.iter().all(|sample| *sample == 0) {
         let what = "its jpeg data is damaged or of an unknown kind";
@@ -129,7 +158,8 @@ pub(super) fn broken(width: usize, height: usize, what: &'static str) -> PdfErro
     }
 }
 
-/// Encodes greys, `[height][width]`, as a JPEG; `None` if libjpeg-turbo fails.
+/// Encodes grey levels, `[height][width]`, as a JPEG; `None` if libjpeg-turbo fails, as for a side of more than 65,535
+/// pixels.
 pub(super) fn encode(greys: &[u8], width: usize, height: usize) -> Option<Vec<u8>> {
     let mut encoder = Compressor::new().ok()?;
     encoder.set_quality(QUALITY).ok()?;
