@@ -81,6 +81,7 @@ impl MatchedDocuments<'_> {
         size: usize,
         is_over: DeadlineCheck<'_>,
     ) -> Result<Vec<(String, u64)>> {
+        // One set of documents for each segment.
         let narrowed = match before {
             [] => self.sets.clone(),
             before => self.documents_matching(&all_of(before), is_over)?,
@@ -136,6 +137,7 @@ impl MatchedDocuments<'_> {
         request: &CompletionRequest<'_>,
         is_over: DeadlineCheck<'_>,
     ) -> Result<Vec<(String, u64)>> {
+        // The words of the values are searched in the text field with the facet's name.
         let Some(place) = TextField::find(facet.as_str()) else { return Ok(Vec::new()) };
         let typed = request.typed.to_vec();
         let pattern = WordPattern { place, words: typed, prefix: true, forms: false };
@@ -180,7 +182,8 @@ pub(crate) fn spelled(word: &Word) -> &str {
     word.exact.as_deref().unwrap_or(&word.folded)
 }
 
-/// Returns whether a value contains the words next to each other, the last one as the start of a word.
+/// Returns whether a value contains the words next to each other, the last one as the start of a word. Accents do not
+/// count.
 fn contains(value: &str, typed: &[Word]) -> bool {
     let folded: Vec<String> = words(value).map(|word| word.folded).collect();
     let Some((last, before)) = typed.split_last() else { return false };

@@ -38,7 +38,8 @@ pub(super) struct VerificationAttempt {
 
 /// The result of [`Auth::count_cached`].
 pub(super) enum CachedVerdict {
-    /// The cache does not know the right secret, or the attempt is locked out. Nothing was counted.
+    /// The cache does not know the right secret, or the attempt is locked out. Nothing was counted, and
+    /// [`Auth::attempt`] decides.
     Undecided,
     Right,
     /// The secret is wrong, and the failure is counted. Holds the throttle's decision from before the count.
