@@ -375,7 +375,7 @@ impl RenditionMaker<'_> {
         }
         // The base is upright and in sRGB already.
         let source = imaging::RenderSource {
-            format: ImageFormat::JPEG,
+            format: ImageFormat::Jpeg,
             file: &picture.file,
             orientation: Orientation::from_tag(1),
             icc: None,
@@ -420,7 +420,7 @@ impl RenditionMaker<'_> {
         bands: Option<BandDecoder<'b>>,
     ) -> imaging::RenderSource<'b> {
         imaging::RenderSource {
-            format: ImageFormat::JPEG,
+            format: ImageFormat::Jpeg,
             file,
             orientation: Orientation::from_tag(u32::from(self.plan.source.orientation)),
             icc: self.icc,

@@ -31,7 +31,7 @@ pub(super) fn output(
         RenditionUsage::Preview => Some(small_output(format, media.preview_quality)),
         RenditionUsage::Thumbnail => Some(small_output(format, media.thumbnail_quality)),
         RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores
-            if steps.is_empty() && format == ImageFormat::JPEG =>
+            if steps.is_empty() && format == ImageFormat::Jpeg =>
         {
             None
         }

@@ -87,7 +87,7 @@ pub fn plan(
     let format = match file.extension() {
         RenditionExtension::Image(format) => format,
         // Requests replace it by a format that the client accepts. Other callers have no preference.
-        RenditionExtension::Auto => ImageFormat::JPEG,
+        RenditionExtension::Auto => ImageFormat::Jpeg,
         RenditionExtension::Pdf | RenditionExtension::Eps | RenditionExtension::Mp4 => {
             return Err(access::not_available(path));
         }
@@ -109,7 +109,7 @@ pub fn plan(
     // with a limit of bytes is always encoded.
     let is_turned = !operations.is_empty() && source.orientation > 1;
     let is_limited = operated.preset.is_some_and(|preset| preset.bytes_max.is_some());
-    if steps.is_empty() && (is_turned || is_limited || format != ImageFormat::JPEG) {
+    if steps.is_empty() && (is_turned || is_limited || format != ImageFormat::Jpeg) {
         steps.push(RenderStep::Crop(Rect::new(0, 0, upright)));
     }
     let size = size_after(upright, &steps)?;

@@ -27,7 +27,7 @@ pub async fn run(media: Media, mut keys: Receiver<ItemKey>) {
             if without_avif.is_empty() { keys.recv().await } else { keys.try_recv().ok() };
         if let Some(key) = received {
             media.keep_new(&key).await;
-            media.prerender(&key, ImageFormat::JPEG).await;
+            media.prerender(&key, ImageFormat::Jpeg).await;
             if media.settings().avif_ahead {
                 if without_avif.len() == WARM_QUEUE_MAX {
                     // The newest items are requested most. AVIF of older items is made on request.
@@ -36,7 +36,7 @@ pub async fn run(media: Media, mut keys: Receiver<ItemKey>) {
                 without_avif.push_back(key);
             }
         } else if let Some(key) = without_avif.pop_front() {
-            media.prerender(&key, ImageFormat::AVIF).await;
+            media.prerender(&key, ImageFormat::Avif).await;
         } else {
             return;
         }

@@ -43,7 +43,7 @@ impl PictureRecipe {
         settings: &MediaSettings,
     ) -> Option<Self> {
         let steps = scaling_steps(settings.sizes.scaling(name)?, name);
-        let output = output(name, ImageFormat::JPEG, &steps, settings)?;
+        let output = output(name, ImageFormat::Jpeg, &steps, settings)?;
         Self::new(steps.into_iter().next()?, output, upright)
     }
 
@@ -129,7 +129,7 @@ impl StandardRecipes {
         let has_base = upright.width.max(upright.height) > base_px.saturating_mul(2);
         if has_base {
             let output = OutputOptions {
-                format: ImageFormat::JPEG,
+                format: ImageFormat::Jpeg,
                 quality: STANDARD_BASE_QUALITY,
                 sampling: OutputSampling::Keep,
                 colour: OutputColour::Srgb,

@@ -180,7 +180,7 @@ impl MediaState {
         let icc = head.header.icc(&head.bytes).value;
         let full = FullPicture::new(jpeg, &head, picture.as_ref());
         let render_source = imaging::RenderSource {
-            format: ImageFormat::JPEG,
+            format: ImageFormat::Jpeg,
             file: &full.jpeg,
             orientation: Orientation::from_tag(u32::from(source.orientation)),
             icc: icc.as_deref(),

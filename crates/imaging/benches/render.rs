@@ -59,14 +59,14 @@ fn marker() -> Watermark {
 /// Returns the steps and output options of an operation; `at` is the corner of a crop.
 fn recipe(operation: &str, at: (u32, u32)) -> Option<(Vec<RenderStep>, OutputOptions)> {
     let small = OutputOptions {
-        format: ImageFormat::JPEG,
+        format: ImageFormat::Jpeg,
         quality: 85,
         sampling: OutputSampling::S420,
         colour: OutputColour::Srgb,
         bytes_max: None,
     };
     let hires = |quality| OutputOptions {
-        format: ImageFormat::JPEG,
+        format: ImageFormat::Jpeg,
         quality,
         sampling: OutputSampling::Keep,
         colour: OutputColour::Keep,
@@ -93,7 +93,7 @@ fn made(
 ) -> RenderOutput {
     let stored = read_header(jpeg).expect("a JPEG").size;
     let source = RenderSource {
-        format: ImageFormat::JPEG,
+        format: ImageFormat::Jpeg,
         file: jpeg,
         orientation: Orientation::Upright,
         icc: None,

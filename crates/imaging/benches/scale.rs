@@ -64,7 +64,7 @@ fn scaling(criterion: &mut Criterion) {
     }
     let indexed = IndexedJpeg::open(file.clone(), &LIMITS).ok();
     let source = RenderSource {
-        format: ImageFormat::JPEG,
+        format: ImageFormat::Jpeg,
         file: &file,
         orientation: Orientation::Upright,
         icc: None,

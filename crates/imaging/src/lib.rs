@@ -124,7 +124,7 @@ impl OutputOptions {
     /// subsampling do not change, and no number of bytes limits the quality.
     #[must_use]
     pub fn keeps_original(&self) -> bool {
-        self.format == ImageFormat::JPEG
+        self.format == ImageFormat::Jpeg
             && self.colour == OutputColour::Keep
             && self.sampling == OutputSampling::Keep
             && self.bytes_max.is_none()
@@ -142,7 +142,7 @@ impl OutputOptions {
 }
 
 fn is_jpeg(format: &ImageFormat) -> bool {
-    *format == ImageFormat::JPEG
+    *format == ImageFormat::Jpeg
 }
 
 /// Bounds on the cost of a render.

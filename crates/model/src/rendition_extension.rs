@@ -22,7 +22,7 @@ pub enum RenditionExtension {
 
 impl RenditionExtension {
     /// `.jpg`, the default if a URL or setting does not choose a format.
-    pub const JPEG: Self = Self::Image(ImageFormat::JPEG);
+    pub const JPEG: Self = Self::Image(ImageFormat::Jpeg);
 
     /// Iterates over every rendition extension.
     pub fn all() -> impl Iterator<Item = Self> {
@@ -45,7 +45,7 @@ impl RenditionExtension {
     pub fn mime_type(self) -> &'static str {
         match self {
             Self::Image(format) => format.mime_type(),
-            Self::Auto => ImageFormat::JPEG.mime_type(),
+            Self::Auto => ImageFormat::Jpeg.mime_type(),
             Self::Pdf => "application/pdf",
             Self::Eps => "application/postscript",
             Self::Mp4 => "video/mp4",

@@ -78,7 +78,7 @@ impl CheckedPhotograph {
         should_continue: ShouldContinue<'_>,
     ) -> IngestResult<Option<String>> {
         let output = OutputOptions {
-            format: ImageFormat::JPEG,
+            format: ImageFormat::Jpeg,
             quality: 50,
             // The result is discarded, so the fast encoder suffices.
             sampling: OutputSampling::Keep,
@@ -98,7 +98,7 @@ impl CheckedPhotograph {
         marker: &Watermark,
     ) -> IngestResult<Vec<u8>> {
         let output = OutputOptions {
-            format: ImageFormat::JPEG,
+            format: ImageFormat::Jpeg,
             quality: PREVIEW_QUALITY,
             sampling: OutputSampling::S420,
             colour: OutputColour::Srgb,
@@ -129,7 +129,7 @@ impl CheckedPhotograph {
         should_continue: ShouldContinue<'_>,
     ) -> IngestResult<RenderOutput> {
         let source = imaging::RenderSource {
-            format: ImageFormat::JPEG,
+            format: ImageFormat::Jpeg,
             file: &self.bytes,
             orientation: Orientation::from_tag(u32::from(self.metadata.orientation)),
             icc: reduced.icc,

@@ -6,7 +6,7 @@ use imaging::ImageFormat;
 
 /// The formats by the size of their files, smallest first: the order of formats to which a client gives the same
 /// weight.
-const BY_SIZE: [ImageFormat; 3] = [ImageFormat::AVIF, ImageFormat::WEBP, ImageFormat::JPEG];
+const BY_SIZE: [ImageFormat; 3] = [ImageFormat::Avif, ImageFormat::Webp, ImageFormat::Jpeg];
 
 /// Returns the formats that the client accepts according to its `Accept` header, the preferred one first.
 ///
@@ -29,7 +29,7 @@ pub(crate) fn accepted_formats(headers: &HeaderMap) -> Vec<ImageFormat> {
     weighted.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
     let mut formats: Vec<ImageFormat> = weighted.into_iter().map(|(_, format)| format).collect();
     if formats.is_empty() {
-        formats.push(ImageFormat::JPEG);
+        formats.push(ImageFormat::Jpeg);
     }
     formats
 }
@@ -37,7 +37,7 @@ pub(crate) fn accepted_formats(headers: &HeaderMap) -> Vec<ImageFormat> {
 /// Returns the weight of `format` in thousandths: the weight of the most specific range that matches it.
 fn weight(members: &[MediaRange<'_>], format: ImageFormat) -> u16 {
     let named = weight_of_range(members, format.mime_type());
-    if format != ImageFormat::JPEG {
+    if format != ImageFormat::Jpeg {
         return named.unwrap_or(0);
     }
     named

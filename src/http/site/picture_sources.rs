@@ -29,7 +29,7 @@ pub(super) fn picture_sources(jpegs: &str, offers_avif: bool) -> Vec<PictureSour
     let candidates: Option<Vec<String>> = jpegs.split(", ").map(negotiated).collect();
     let srcset = candidates.map(|candidates| candidates.join(", "));
     let source =
-        srcset.map(|srcset| PictureSource { mime: ImageFormat::AVIF.mime_type(), srcset });
+        srcset.map(|srcset| PictureSource { mime: ImageFormat::Avif.mime_type(), srcset });
     source.into_iter().collect()
 }
 
@@ -38,7 +38,7 @@ pub(super) fn picture_sources(jpegs: &str, offers_avif: bool) -> Vec<PictureSour
 fn negotiated(candidate: &str) -> Option<String> {
     let end = candidate.find(' ').unwrap_or(candidate.len());
     let (address, width) = candidate.split_at(end);
-    let name = address.strip_suffix(ImageFormat::JPEG.extension())?;
+    let name = address.strip_suffix(ImageFormat::Jpeg.extension())?;
     Some(format!("{name}{}{width}", RenditionExtension::Auto.as_str()))
 }
 

@@ -570,5 +570,5 @@ fn opaque(length: u64, checksums: BlockChecksums) -> PreparedOriginal {
 
 fn starts_like_a_jpeg(reader: &BlobReader) -> Result<bool, StoreError> {
     let head = reader.read(0..reader.length().min(2))?;
-    Ok(ImageFormat::of_file(&head) == Some(ImageFormat::JPEG))
+    Ok(ImageFormat::of_file(&head) == Some(ImageFormat::Jpeg))
 }

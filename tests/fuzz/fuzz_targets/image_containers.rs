@@ -18,8 +18,8 @@ static FILES: LazyLock<[(ImageFormat, Vec<u8>); 2]> = LazyLock::new(|| {
     let picture = webp_encoder::PixelView { size, channels: 3, data };
     let webp = webp_encoder::encode(picture, options).expect("a picture");
     let none = EmbeddedMetadata::default();
-    let avif = ImageFormat::AVIF.embed(&smallest_avif(), &none, None).expect("a file");
-    [(ImageFormat::WEBP, webp), (ImageFormat::AVIF, avif)]
+    let avif = ImageFormat::Avif.embed(&smallest_avif(), &none, None).expect("a file");
+    [(ImageFormat::Webp, webp), (ImageFormat::Avif, avif)]
 });
 
 /// The boxes that are read when metadata is embedded, and four bytes for a picture.

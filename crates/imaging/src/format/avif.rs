@@ -16,7 +16,6 @@ use crate::format::{ImageAttachments, ImageCodec, UnencodedPicture};
 
 /// The codec for AVIF.
 pub static CODEC: ImageCodec = ImageCodec {
-    name: "avif",
     extension: ".avif",
     other_extensions: &[],
     mime_type: "image/avif",

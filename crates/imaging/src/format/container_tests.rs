@@ -92,10 +92,10 @@ const SIZES: [(u32, u32); 6] = [(1, 1), (1, 300), (300, 1), (17, 31), (64, 64), 
 fn a_webp_file_without_metadata_is_one_chunk() {
     for (width, height) in SIZES {
         for channels in [1, 3] {
-            let file = file(ImageFormat::WEBP, Size::new(width, height), channels);
-            assert_eq!(ImageFormat::of_file(&file), Some(ImageFormat::WEBP));
+            let file = file(ImageFormat::Webp, Size::new(width, height), channels);
+            assert_eq!(ImageFormat::of_file(&file), Some(ImageFormat::Webp));
             assert_eq!(kinds(&chunks(&file)), ["VP8 "]);
-            let same = ImageFormat::WEBP.embed(&file, &EmbeddedMetadata::default(), None).unwrap();
+            let same = ImageFormat::Webp.embed(&file, &EmbeddedMetadata::default(), None).unwrap();
             assert_eq!(same, file);
         }
     }
@@ -104,10 +104,10 @@ fn a_webp_file_without_metadata_is_one_chunk() {
 #[test]
 fn webp_metadata_is_around_the_frame_with_a_canvas_of_its_size() {
     for (width, height) in SIZES {
-        let plain = file(ImageFormat::WEBP, Size::new(width, height), 3);
+        let plain = file(ImageFormat::Webp, Size::new(width, height), 3);
         let frame = chunks(&plain)[0].1;
         let file =
-            ImageFormat::WEBP.embed(&plain, &blocks(b"II*", b"<x/>"), Some(b"profile")).unwrap();
+            ImageFormat::Webp.embed(&plain, &blocks(b"II*", b"<x/>"), Some(b"profile")).unwrap();
         let [(_, extended), rest @ ..] = &chunks(&file)[..] else { panic!("no chunks") };
         assert_eq!(extended[..4], [0b10_1100, 0, 0, 0], "profile, EXIF and XMP");
         assert_eq!(extended[4..7], (width - 1).to_le_bytes()[..3]);
@@ -116,7 +116,7 @@ fn webp_metadata_is_around_the_frame_with_a_canvas_of_its_size() {
             [(b"ICCP", b"profile"), (b"VP8 ", frame), (b"EXIF", b"II*"), (b"XMP ", b"<x/>")];
         assert_eq!(rest, expected);
         // New metadata replaces the old.
-        let again = ImageFormat::WEBP.embed(&file, &blocks(b"", b"<y/>"), None).unwrap();
+        let again = ImageFormat::Webp.embed(&file, &blocks(b"", b"<y/>"), None).unwrap();
         assert_eq!(kinds(&chunks(&again)), ["VP8X", "VP8 ", "XMP "]);
         assert_eq!(chunks(&again)[0].1[0], 0b100);
     }
@@ -126,8 +126,8 @@ fn webp_metadata_is_around_the_frame_with_a_canvas_of_its_size() {
 fn an_avif_file_describes_its_picture() {
     for (width, height) in SIZES {
         for channels in [1, 3] {
-            let file = file(ImageFormat::AVIF, Size::new(width, height), channels);
-            assert_eq!(ImageFormat::of_file(&file), Some(ImageFormat::AVIF));
+            let file = file(ImageFormat::Avif, Size::new(width, height), channels);
+            assert_eq!(ImageFormat::of_file(&file), Some(ImageFormat::Avif));
             let top = boxes(&file);
             assert_eq!(kinds(&top), ["ftyp", "meta", "mdat"]);
             assert_eq!(top[0].1, b"avif\0\0\0\0avifmif1miafMA1B");
@@ -149,9 +149,9 @@ fn an_avif_file_describes_its_picture() {
 
 #[test]
 fn avif_metadata_is_in_items_that_describe_the_picture() {
-    let plain = file(ImageFormat::AVIF, Size::new(33, 21), 3);
+    let plain = file(ImageFormat::Avif, Size::new(33, 21), 3);
     let picture = boxes(&plain)[2].1;
-    let file = ImageFormat::AVIF.embed(&plain, &blocks(b"II*", b"<x/>"), Some(b"icc")).unwrap();
+    let file = ImageFormat::Avif.embed(&plain, &blocks(b"II*", b"<x/>"), Some(b"icc")).unwrap();
     assert_eq!(item_data(&file), [picture, b"\0\0\0\0II*", b"<x/>"]);
     let infos = in_meta(&file, b"iinf").unwrap();
     assert_eq!(infos[..6], [0, 0, 0, 0, 0, 3]);
@@ -169,13 +169,13 @@ fn avif_metadata_is_in_items_that_describe_the_picture() {
     assert_eq!(properties[4].1, b"nclx\0\x02\0\x02\0\x06\x80", "the profile has the primaries");
     // New metadata replaces the old.
     let none = EmbeddedMetadata::default();
-    assert_eq!(ImageFormat::AVIF.embed(&file, &none, None).unwrap(), plain);
+    assert_eq!(ImageFormat::Avif.embed(&file, &none, None).unwrap(), plain);
 }
 
 #[test]
 fn a_file_of_another_format_or_a_truncated_one_is_refused() {
     let none = EmbeddedMetadata::default();
-    for format in [ImageFormat::WEBP, ImageFormat::AVIF] {
+    for format in [ImageFormat::Webp, ImageFormat::Avif] {
         let whole = file(format, Size::new(40, 20), 3);
         for end in 0..whole.len() - 1 {
             assert!(format.embed(&whole[..end], &none, None).is_err(), "{format:?} {end}");
@@ -186,8 +186,8 @@ fn a_file_of_another_format_or_a_truncated_one_is_refused() {
 
 #[test]
 fn a_side_that_a_format_does_not_hold_is_refused() {
-    for (format, side) in [(ImageFormat::WEBP, 16_383), (ImageFormat::AVIF, 16_384)] {
-        assert_eq!(format.0.side_px_max, side);
+    for (format, side) in [(ImageFormat::Webp, 16_383), (ImageFormat::Avif, 16_384)] {
+        assert_eq!(format.codec().side_px_max, side);
         let size = Size::new(side + 1, 1);
         let data = vec![0; usize::try_from(size.pixels()).unwrap()];
         let picture = UnencodedPicture {

@@ -15,7 +15,6 @@ use crate::{OutputSampling, RasterError, colour};
 
 /// The codec for JPEG (ITU-T T.81).
 pub static CODEC: ImageCodec = ImageCodec {
-    name: "jpeg",
     extension: ".jpg",
     other_extensions: &["jpeg"],
     mime_type: "image/jpeg",

@@ -1,8 +1,8 @@
 //! The image formats: names, magic numbers, decoders, encoders, metadata and limits of each format.
 //!
-//! [`ImageFormat`] is what callers use; each refers to the [`ImageCodec`] that its module defines. To add a format, add
-//! a module like `jpeg` and its codec to the table `FORMATS`. Media URLs, MIME types and planned renditions are derived
-//! from the table.
+//! Callers use [`ImageFormat`]; its methods call the functions of the [`ImageCodec`] that the module of the format
+//! defines. To add a format, add a module like `jpeg` and a variant of [`ImageFormat`]. Media URLs, MIME types and
+//! planned renditions are derived from the codecs.
 
 mod avif;
 mod boxes;
@@ -10,24 +10,20 @@ mod jpeg;
 mod quality;
 mod webp;
 
-use std::{borrow::Cow, cmp::Ordering, fmt, hash};
+use std::borrow::Cow;
 
 use ::jpeg::codec::{
     ChromaSubsampling, ColourSpace, DecodeOutput, DecodeScale, PictureHeader, Pixels,
 };
 use geometry::Size;
 use metadata::EmbeddedMetadata;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::{OutputColour, OutputOptions, OutputSampling, RasterError, colour};
 
-/// The codecs of all formats that we read or write.
-static FORMATS: [&ImageCodec; 3] = [&jpeg::CODEC, &webp::CODEC, &avif::CODEC];
-
 /// The description of a format, with its decoder and encoder. There is one for each format.
 pub struct ImageCodec {
-    /// Lower-case name for serialized data, such as `jpeg`.
-    pub name: &'static str,
     /// The extension of media URLs and of delivered files, with its dot.
     pub extension: &'static str,
     /// Other accepted extensions of incoming files, lower case, without a dot.
@@ -120,28 +116,39 @@ pub fn encode_pixels(pixels: &Pixels, output: &OutputOptions) -> Result<Vec<u8>,
     output.format.encode(picture, None)
 }
 
-/// An image file format. Formats are compared, sorted and serialized by their names.
-#[derive(Clone, Copy)]
-pub struct ImageFormat(&'static ImageCodec);
+/// An image file format. The variants are in the order of their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub enum ImageFormat {
+    /// AV1 in HEIF, lossy.
+    Avif,
+    /// JPEG, ITU-T T.81.
+    Jpeg,
+    /// WebP, RFC 9649, lossy.
+    Webp,
+}
 
 impl ImageFormat {
-    /// The JPEG format (ITU-T T.81).
-    pub const JPEG: Self = Self(&jpeg::CODEC);
-    /// The WebP format (RFC 9649), lossy.
-    pub const WEBP: Self = Self(&webp::CODEC);
-    /// The AVIF format (AV1 in HEIF), lossy.
-    pub const AVIF: Self = Self(&avif::CODEC);
-
-    /// Iterates over all known formats.
+    /// Iterates over all formats, the default first.
     pub fn all() -> impl Iterator<Item = Self> {
-        FORMATS.into_iter().map(Self)
+        [Self::Jpeg, Self::Webp, Self::Avif].into_iter()
+    }
+
+    fn codec(self) -> &'static ImageCodec {
+        match self {
+            Self::Avif => &avif::CODEC,
+            Self::Jpeg => &jpeg::CODEC,
+            Self::Webp => &webp::CODEC,
+        }
     }
 
     /// Detects the format of a file that begins with `head`; `None` if no format matches.
     #[must_use]
     pub fn of_file(head: &[u8]) -> Option<Self> {
         Self::all().find(|format| {
-            let mut magic = format.0.magic.iter();
+            let mut magic = format.codec().magic.iter();
             magic.all(|(offset, bytes)| {
                 head.get(*offset..).is_some_and(|rest| rest.starts_with(bytes))
             })
@@ -153,27 +160,27 @@ impl ImageFormat {
     pub fn of_extension(extension: &str) -> Option<Self> {
         let extension = extension.strip_prefix('.').unwrap_or(extension).to_ascii_lowercase();
         Self::all().find(|format| {
-            format.0.extension[1..] == extension
-                || format.0.other_extensions.contains(&extension.as_str())
+            format.extension()[1..] == extension
+                || format.codec().other_extensions.contains(&extension.as_str())
         })
     }
 
     /// Returns the lower-case name, such as `jpeg`.
     #[must_use]
     pub fn name(self) -> &'static str {
-        self.0.name
+        self.into()
     }
 
     /// Returns the extension of media URLs with its dot, such as `.jpg`.
     #[must_use]
     pub fn extension(self) -> &'static str {
-        self.0.extension
+        self.codec().extension
     }
 
     /// Returns the MIME type of files of this format.
     #[must_use]
     pub fn mime_type(self) -> &'static str {
-        self.0.mime_type
+        self.codec().mime_type
     }
 
     /// Reads the headers of a file of this format.
@@ -212,11 +219,11 @@ impl ImageFormat {
         // show that.
         let is_srgb = channels < 4 && picture.output.colour == OutputColour::Srgb;
         if self.stores_unconverted(channels) || is_srgb {
-            return (self.0.encode)(&picture);
+            return (self.codec().encode)(&picture);
         }
         // Converted here because encoders do not receive the profile.
         let pixels = colour::to_srgb(picture.pixels.into_owned(), icc, picture.inks_inverted)?;
-        (self.0.encode)(&UnencodedPicture { pixels: Cow::Owned(pixels), ..picture })
+        (self.codec().encode)(&UnencodedPicture { pixels: Cow::Owned(pixels), ..picture })
     }
 
     /// Returns a copy of a file that [`ImageFormat::encode`] returned, with metadata and an ICC profile embedded; no
@@ -229,26 +236,28 @@ impl ImageFormat {
         metadata: &EmbeddedMetadata,
         icc: Option<&[u8]>,
     ) -> Result<Vec<u8>, RasterError> {
-        (self.0.embed)(file, &ImageAttachments { metadata, icc })
+        (self.codec().embed)(file, &ImageAttachments { metadata, icc })
     }
 
     /// Returns whether files of this format can be read, and so can be originals.
     #[must_use]
     pub fn is_readable(self) -> bool {
-        self.0.decoder.is_some()
+        self.codec().decoder.is_some()
     }
 
     /// Returns whether the format supports pictures of this size.
     #[must_use]
     pub fn supports_size(self, size: Size) -> bool {
-        size.width.max(size.height) <= self.0.side_px_max && size.pixels() <= self.0.pixels_max
+        let ImageCodec { side_px_max, pixels_max, .. } = self.codec();
+        size.width.max(size.height) <= *side_px_max && size.pixels() <= *pixels_max
     }
 
     /// Returns the limits of [`ImageFormat::supports_size`] for error messages, such as `webp files have at most
     /// 16383 pixels on a side`.
     #[must_use]
     pub fn size_limits(self) -> String {
-        let ImageCodec { name, side_px_max, pixels_max, .. } = self.0;
+        let ImageCodec { side_px_max, pixels_max, .. } = self.codec();
+        let name = self.name();
         let sides = format!("{name} files have at most {side_px_max} pixels on a side");
         // A maximum that no sides exceed adds no information.
         let square = Size::new(*side_px_max, *side_px_max).pixels();
@@ -258,75 +267,29 @@ impl ImageFormat {
     /// Returns the time to encode a pixel as a multiple of the time for JPEG, for budgets of encoding work.
     #[must_use]
     pub fn encoding_cost(self) -> u32 {
-        self.0.encoding_cost
+        self.codec().encoding_cost
     }
 
     /// Returns the peak memory in bytes for encoding `pixels` pixels, without the pixels themselves.
     #[must_use]
     pub fn encoder_bytes(self, pixels: u64, sampling: OutputSampling) -> u64 {
-        pixels.saturating_mul((self.0.encoder_bytes_per_pixel)(sampling))
+        pixels.saturating_mul((self.codec().encoder_bytes_per_pixel)(sampling))
     }
 
     /// Returns whether pixels with this number of channels are encoded without a conversion to sRGB, so that they may
     /// keep their profile.
     pub(crate) fn stores_unconverted(self, channels: usize) -> bool {
         match channels {
-            1 => self.0.supports_grey,
-            4 => self.0.supports_cmyk,
+            1 => self.codec().supports_grey,
+            4 => self.codec().supports_cmyk,
             _ => true,
         }
     }
 
     fn decoder(self) -> Result<&'static ImageDecoder, RasterError> {
-        self.0.decoder.as_ref().ok_or_else(|| {
-            RasterError::Unsupported(format!("{} files are only written", self.0.name))
+        self.codec().decoder.as_ref().ok_or_else(|| {
+            RasterError::Unsupported(format!("{} files are only written", self.name()))
         })
-    }
-}
-
-impl fmt::Debug for ImageFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.name)
-    }
-}
-
-impl PartialEq for ImageFormat {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.name == other.0.name
-    }
-}
-
-impl Eq for ImageFormat {}
-
-impl PartialOrd for ImageFormat {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for ImageFormat {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.name.cmp(other.0.name)
-    }
-}
-
-impl hash::Hash for ImageFormat {
-    fn hash<H: hash::Hasher>(&self, state: &mut H) {
-        self.0.name.hash(state);
-    }
-}
-
-impl Serialize for ImageFormat {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.0.name)
-    }
-}
-
-impl<'de> Deserialize<'de> for ImageFormat {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = Cow::<'de, str>::deserialize(deserializer)?;
-        let found = Self::all().find(|format| format.0.name == name);
-        found.ok_or_else(|| D::Error::custom(format!("no image format {name}")))
     }
 }
 

@@ -12,7 +12,6 @@ use crate::format::{ImageAttachments, ImageCodec, UnencodedPicture};
 
 /// The codec for WebP (RFC 9649).
 pub static CODEC: ImageCodec = ImageCodec {
-    name: "webp",
     extension: ".webp",
     other_extensions: &[],
     mime_type: "image/webp",

@@ -368,7 +368,7 @@ impl<'a> RenderState<'a> {
             && chroma != ChromaSubsampling::Other;
         let unconverted = self.base.is_none()
             && job.output.colour == OutputColour::Keep
-            && job.output.format == ImageFormat::JPEG
+            && job.output.format == ImageFormat::Jpeg
             && job.output.bytes_max.is_none();
         if !(same_sampling
             && has_planes

@@ -14,7 +14,7 @@ use std::cell::{Cell, RefCell};
 
 const LIMITS: RenderLimits = RenderLimits { pixels_max: 1_000_000 };
 const BEST: OutputOptions = OutputOptions {
-    format: ImageFormat::JPEG,
+    format: ImageFormat::Jpeg,
     quality: 100,
     sampling: OutputSampling::Keep,
     colour: OutputColour::Keep,
@@ -29,7 +29,7 @@ pub(crate) fn source(jpeg: &[u8]) -> RenderSource<'_> {
     let stored = read_header(jpeg).unwrap().size;
     let adobe = jpeg.windows(5).any(|part| part == b"Adobe");
     RenderSource {
-        format: ImageFormat::JPEG,
+        format: ImageFormat::Jpeg,
         file: jpeg,
         orientation: Orientation::Upright,
         icc: None,

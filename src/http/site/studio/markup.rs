@@ -97,13 +97,13 @@ pub(super) fn picture_markup(
     let CropPictures { hires, preview, .. } = pictures;
     let ItemPicture { url, width, height } = preview;
     let widths = widths.map_or_else(|| vec![*width], |widths| widths.of_crop(pictures));
-    let sources = [ImageFormat::AVIF, ImageFormat::WEBP]
+    let sources = [ImageFormat::Avif, ImageFormat::Webp]
         .map(|format| source(preview, &widths, format))
         .concat();
     let jpegs = match widths.len() {
         // The URL in `src` is the only candidate.
         1 => String::new(),
-        _ => format!("{}\n", candidates(preview, &widths, ImageFormat::JPEG)),
+        _ => format!("{}\n", candidates(preview, &widths, ImageFormat::Jpeg)),
     };
     format!(
         "<!-- This is the preview. The original, {} × {}, with a key: {} -->\n<picture>\n{sources}  \
@@ -219,9 +219,9 @@ mod tests {
     fn a_size_precedes_the_watermark_in_an_address() {
         let crop = "http://a/media/x/media/image/a_b-crop_w9_h9_x0_y0";
         let marked = format!("{crop}-watermark_NormalPreview.jpg");
-        let found = address(&marked, Some(3), ImageFormat::AVIF);
+        let found = address(&marked, Some(3), ImageFormat::Avif);
         assert_eq!(found, Some(format!("{crop}-fit_w3-watermark_NormalPreview.avif")));
-        let found = address(&marked, None, ImageFormat::WEBP);
+        let found = address(&marked, None, ImageFormat::Webp);
         assert_eq!(found, Some(format!("{crop}-watermark_NormalPreview.webp")));
     }
 
