@@ -26,47 +26,33 @@ const TUNE_SSIM: u8 = 1;
 const QM_LEVEL_MIN: u8 = 8;
 const QM_LEVEL_MAX: u8 = 15;
 
-/// The options that the encoder sets. Each accepts one argument of the size of `int`.
+/// An option of the encoder, which accepts one argument of the size of `int`.
 #[derive(Clone, Copy)]
-enum EncoderOption {
-    Speed,
-    Quantizer,
-    ColorRange,
-    MatrixCoefficients,
-    Tuning,
-    EnableMatrices,
-    MatrixLevelMin,
-    MatrixLevelMax,
-}
+struct EncoderOption(aom::aome_enc_control_id);
 
 impl EncoderOption {
-    /// The number of the option in the library. `aomcx.h` lists the types of the arguments: all are `int` or
-    /// `unsigned int`.
-    fn id(self) -> aom::aome_enc_control_id {
-        match self {
-            Self::Speed => aom::AOME_SET_CPUUSED,
-            Self::Quantizer => aom::AOME_SET_CQ_LEVEL,
-            Self::ColorRange => aom::AV1E_SET_COLOR_RANGE,
-            Self::MatrixCoefficients => aom::AV1E_SET_MATRIX_COEFFICIENTS,
-            Self::Tuning => aom::AOME_SET_TUNING,
-            Self::EnableMatrices => aom::AV1E_SET_ENABLE_QM,
-            Self::MatrixLevelMin => aom::AV1E_SET_QM_MIN,
-            Self::MatrixLevelMax => aom::AV1E_SET_QM_MAX,
-        }
-    }
+    // `aomcx.h` lists the types of the arguments: all are `int` or `unsigned int`.
+    const SPEED: Self = Self(aom::AOME_SET_CPUUSED);
+    const QUANTIZER: Self = Self(aom::AOME_SET_CQ_LEVEL);
+    const COLOR_RANGE: Self = Self(aom::AV1E_SET_COLOR_RANGE);
+    const MATRIX_COEFFICIENTS: Self = Self(aom::AV1E_SET_MATRIX_COEFFICIENTS);
+    const TUNING: Self = Self(aom::AOME_SET_TUNING);
+    const ENABLE_MATRICES: Self = Self(aom::AV1E_SET_ENABLE_QM);
+    const MATRIX_LEVEL_MIN: Self = Self(aom::AV1E_SET_QM_MIN);
+    const MATRIX_LEVEL_MAX: Self = Self(aom::AV1E_SET_QM_MAX);
 }
 
 /// Encodes the planes of a picture as a stream of OBUs, with a temporal delimiter.
 pub(crate) fn encode(planes: &YuvPlanes, options: Av1Options) -> Result<Vec<u8>, Av1Error> {
     let mut encoder = Encoder::new(planes)?;
-    encoder.set(EncoderOption::Speed, options.speed.min(SPEED_MAX))?;
-    encoder.set(EncoderOption::Quantizer, options.quantizer.min(QUANTIZER_MAX))?;
-    encoder.set(EncoderOption::ColorRange, FULL_RANGE)?;
-    encoder.set(EncoderOption::MatrixCoefficients, MATRIX_BT601)?;
-    encoder.set(EncoderOption::Tuning, TUNE_SSIM)?;
-    encoder.set(EncoderOption::EnableMatrices, 1)?;
-    encoder.set(EncoderOption::MatrixLevelMin, QM_LEVEL_MIN)?;
-    encoder.set(EncoderOption::MatrixLevelMax, QM_LEVEL_MAX)?;
+    encoder.set(EncoderOption::SPEED, options.speed.min(SPEED_MAX))?;
+    encoder.set(EncoderOption::QUANTIZER, options.quantizer.min(QUANTIZER_MAX))?;
+    encoder.set(EncoderOption::COLOR_RANGE, FULL_RANGE)?;
+    encoder.set(EncoderOption::MATRIX_COEFFICIENTS, MATRIX_BT601)?;
+    encoder.set(EncoderOption::TUNING, TUNE_SSIM)?;
+    encoder.set(EncoderOption::ENABLE_MATRICES, 1)?;
+    encoder.set(EncoderOption::MATRIX_LEVEL_MIN, QM_LEVEL_MIN)?;
+    encoder.set(EncoderOption::MATRIX_LEVEL_MAX, QM_LEVEL_MAX)?;
     encoder.encode(Some(planes))?;
     let mut stream = encoder.packets();
     // Without lookahead the frame is complete after the first call. The flush costs nothing and avoids relying on
@@ -103,7 +89,7 @@ impl Encoder {
 
     /// Sets an option of the encoder.
     fn set(&mut self, option: EncoderOption, value: u8) -> Result<(), Av1Error> {
-        let control = c_int::try_from(option.id()).expect("the numbers of options are small");
+        let control = c_int::try_from(option.0).expect("the numbers of options are small");
         // SAFETY: the context is initialised. Every `EncoderOption` accepts one argument of the size of `int`. C
         // reads it as the same number whether signed or unsigned, because a `u8` is not negative.
         let code =
