@@ -5,7 +5,7 @@
 //! Huffman tables and entropy-coded data are left to the decoder.
 //!
 //! If real files deviate from T.81, the parser follows libjpeg, because browsers and editors do the same: bytes
-//! between segments that are not a marker are skipped and counted, a short `JFIF` or `Adobe` segment is ignored,
+//! between segments that are not a marker are skipped, a short `JFIF` or `Adobe` segment is ignored,
 //! and markers without a payload may occur anywhere.
 
 use std::ops::Range;
@@ -192,17 +192,10 @@ pub struct JpegHeader {
     pub scans: u32,
     /// All segments before the first scan, in file order.
     pub segments: Vec<MarkerSegment>,
-    /// Number of metadata segments after the start of the first scan. They are legal and rare. A caller that
-    /// leaves the picture data unchanged keeps them too.
-    pub late_metadata: u32,
     /// Offset of the marker that opens the first scan.
     pub first_scan: usize,
-    /// Offset of the first byte after the EOI marker.
+    /// Offset of the first byte after the EOI marker. Bytes after it are ignored: second pictures, gain maps, junk.
     pub end: usize,
-    /// Number of bytes after EOI, which are ignored: second pictures, gain maps, junk.
-    pub trailer_bytes: usize,
-    /// Number of bytes between segments that are not a marker and were skipped.
-    pub skipped_bytes: usize,
 }
 
 impl JpegHeader {
@@ -285,8 +278,6 @@ struct MarkerWalk<'a> {
     segments: Vec<MarkerSegment>,
     segment_count: u32,
     metadata_bytes: usize,
-    late_metadata: u32,
-    skipped_bytes: usize,
     /// True if the walk stops at the first scan, whose data may not be in `jpeg`.
     start_only: bool,
 }
@@ -307,8 +298,6 @@ impl<'a> MarkerWalk<'a> {
             segments: Vec::new(),
             segment_count: 0,
             metadata_bytes: 0,
-            late_metadata: 0,
-            skipped_bytes: 0,
             start_only: false,
         }
     }
@@ -335,7 +324,6 @@ impl<'a> MarkerWalk<'a> {
         loop {
             let rest = self.jpeg.get(self.at..).ok_or(truncated)?;
             let gap = memchr::memchr(0xFF, rest).ok_or(truncated)?;
-            self.skipped_bytes += gap;
             self.at += gap + 1;
             // Any number of FF fill bytes may precede the code (T.81 B.1.1.2).
             while self.jpeg.get(self.at) == Some(&0xFF) {
@@ -347,7 +335,6 @@ impl<'a> MarkerWalk<'a> {
                 return Ok((code, self.at - 2));
             }
             // FF 00 is not a marker; libjpeg skips it too.
-            self.skipped_bytes += 2;
         }
     }
 
@@ -408,7 +395,6 @@ impl<'a> MarkerWalk<'a> {
                     limit: self.limits.metadata_bytes_max,
                 });
             }
-            self.late_metadata += u32::from(self.scans > 0);
         }
         Ok(())
     }
@@ -469,11 +455,8 @@ impl<'a> MarkerWalk<'a> {
             jfif: self.jfif,
             scans: self.scans,
             segments: self.segments,
-            late_metadata: self.late_metadata,
             first_scan: self.first_scan,
             end: self.at,
-            trailer_bytes: self.jpeg.len().saturating_sub(self.at),
-            skipped_bytes: self.skipped_bytes,
         })
     }
 }

@@ -87,7 +87,7 @@ pub fn colour_segments(header: &JpegHeader, jpeg: &[u8]) -> Vec<u8> {
 ///
 /// `metadata` holds complete segments ([`segment`]), which are placed after the JFIF segment; `icc` is
 /// the colour profile of the new file. All other application segments, comments, the old profile and
-/// the bytes after EOI are dropped. Metadata between scans stays ([`JpegHeader::late_metadata`]).
+/// the bytes after EOI are dropped. Metadata between scans stays.
 /// `header` must have been parsed from `jpeg`.
 ///
 /// ```
