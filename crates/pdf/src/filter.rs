@@ -200,16 +200,11 @@ fn run_lengths(input: &[u8], max: usize) -> Vec<u8> {
 
 pub(super) fn hexadecimal(input: &[u8]) -> Vec<u8> {
     let digits = input.iter().take_while(|&&byte| byte != b'>');
-    let mut nibbles = digits.filter_map(|&byte| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        b'A'..=b'F' => Some(byte - b'A' + 10),
-        _ => None,
-    });
+    let mut nibbles = digits.filter_map(|&byte| char::from(byte).to_digit(16));
     let mut bytes = Vec::with_capacity(input.len() / 2);
     while let Some(high) = nibbles.next() {
         // A missing last digit counts as 0 (§7.4.2).
-        bytes.push(high << 4 | nibbles.next().unwrap_or(0));
+        bytes.push((high << 4 | nibbles.next().unwrap_or(0)).to_le_bytes()[0]);
     }
     bytes
 }

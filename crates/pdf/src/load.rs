@@ -40,7 +40,7 @@ pub(super) fn load(bytes: &[u8], limits: &PdfLimits) -> Result<Document, PdfErro
 }
 
 /// Returns whether the file has the header of a PDF.
-pub(super) fn has_header(bytes: &[u8]) -> bool {
+fn has_header(bytes: &[u8]) -> bool {
     let prefix = &bytes[..bytes.len().min(HEADER_WITHIN)];
     prefix.windows(5).any(|window| window == b"%PDF-")
 }

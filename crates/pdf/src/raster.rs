@@ -42,13 +42,7 @@ pub fn raster(
     long_side_px: u32,
     limits: &PdfLimits,
 ) -> Result<PageRaster, PdfError> {
-    if bytes.len() > limits.bytes {
-        return Err(PdfError::TooManyBytes { found: bytes.len(), max: limits.bytes });
-    }
-    if !load::has_header(bytes) {
-        return Err(PdfError::NotPdf { found: bytes.len() });
-    }
-    // hayro has no limit on operators, so the page is measured before it is handed over.
+    // hayro has no limits, so the file is checked and the page is measured before it is handed over.
     check_operator_count(bytes, limits)?;
     let pdf = Pdf::new(bytes.to_vec()).map_err(|error| match error {
         LoadPdfError::Decryption(_) => PdfError::Encrypted,
@@ -61,7 +55,7 @@ pub fn raster(
     Ok(PageRaster { width: u32::from(width), height: u32::from(height), rgb })
 }
 
-/// Refuses pages that would need too much time to draw, before hayro draws them.
+/// Refuses files beyond a limit, and pages that would need too much time to draw.
 fn check_operator_count(bytes: &[u8], limits: &PdfLimits) -> Result<(), PdfError> {
     let document = load::load(bytes, limits)?;
     let pages = load::pages(&document, limits)?;
