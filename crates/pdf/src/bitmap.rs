@@ -84,7 +84,7 @@ pub(super) fn grey_image(
     if space.components() == 1 && bits <= 8 {
         return Ok(Some(with_table(scope, picture, &space, bits)?));
     }
-    let data = decode(document, dictionary, picture.content, &mut scope.session.budget)?;
+    let data = decode(document, dictionary, picture.content, &mut scope.budget)?;
     match &data.image_filter {
         Some((filter, parameters)) if is_jpeg(filter) => {
             let transform = count(document, parameters, b"ColorTransform");
@@ -178,7 +178,7 @@ fn jpeg_image(
     {
         data = marked;
     }
-    let facts = jpeg::read_facts(&data, &scope.session.budget)?;
+    let facts = jpeg::read_facts(&data, &scope.budget)?;
     let document = scope.document;
     // Readers trust the image data if it contradicts the dictionary.
     let space = match device_space(facts.components) {
@@ -199,7 +199,7 @@ fn jpeg_image(
         return Ok(Some(ConvertedImage { dictionary, content, mask: None }));
     }
     let JpegFacts { width, height, components, .. } = facts;
-    let bytes = jpeg::samples(&data, facts, &mut scope.session.budget)?;
+    let bytes = jpeg::samples(&data, facts, &mut scope.budget)?;
     let samples = ImageSamples { bytes, bits: 8, components, width, height };
     // A colour key compares the original components, so it is applied before they become grey.
     let mask = key.map(|key| ImageMask::Stencil(key_mask(&samples, &key)));
@@ -224,7 +224,7 @@ fn packed_image(
     if width == 0 || height == 0 {
         return Ok(None);
     }
-    scope.session.budget.check_image(width, height)?;
+    scope.budget.check_image(width, height)?;
     let components = space.components();
     let samples = ImageSamples { bytes: data.bytes, bits, components, width, height };
     let key = color_key(scope, picture.dictionary);
@@ -280,10 +280,10 @@ fn jpeg2000_image(
     space: Option<Rc<PdfColourSpace>>,
 ) -> Result<Option<ConvertedImage>, PdfError> {
     let document = scope.document;
-    let data = decode(document, picture.dictionary, picture.content, &mut scope.session.budget)?;
+    let data = decode(document, picture.dictionary, picture.content, &mut scope.budget)?;
     // The palette of the dictionary replaces the palette in the data, so indexes must stay indexes.
     let raw = matches!(space.as_deref(), Some(PdfColourSpace::Indexed { .. }));
-    let Some(image) = jpeg2000::decode(&data.bytes, raw, &mut scope.session.budget)? else {
+    let Some(image) = jpeg2000::decode(&data.bytes, raw, &mut scope.budget)? else {
         return Err(refuse(scope, picture.dictionary, "its jpeg 2000 data is damaged"));
     };
     let jpeg2000::Jpeg2000Picture { samples, alpha, space: embedded_space } = image;

@@ -89,7 +89,7 @@ impl ContentRewriter<'_, '_, '_> {
                 operands.push(token);
                 continue;
             }
-            self.scope.session.budget.take_operation()?;
+            self.scope.budget.take_operation()?;
             // The replacement covers the operands as well.
             let start = first_operand.take().unwrap_or(token.start);
             if &self.bytes[token.start..token.end] == b"BI" {
@@ -277,7 +277,7 @@ pub(super) fn solid_grey(
             if matches!(**alternate, PdfColourSpace::Cmyk) =>
         {
             // Black is often a spot colour whose alternate is pure black ink.
-            let inks = function.evaluate(colour, &mut scope.session.budget)?;
+            let inks = function.evaluate(colour, &mut scope.budget)?;
             solid_grey(scope, alternate, &inks)
         }
         PdfColourSpace::Cmyk => {

@@ -258,7 +258,7 @@ fn stitching(
     let mut functions = Vec::new();
     for object in array {
         // Functions that share their parts could otherwise double the work at every level.
-        scope.session.budget.take_steps(FUNCTION_STEPS)?;
+        scope.budget.take_steps(FUNCTION_STEPS)?;
         match PdfFunction::parse(scope, object, depth + 1)? {
             Some(function) => functions.push(function),
             None => return Ok(None),

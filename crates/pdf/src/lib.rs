@@ -38,14 +38,9 @@ mod space;
 mod walk;
 mod write;
 
-use std::collections::HashMap;
-
 pub use active::ActiveContent;
 pub use error::PdfError;
 pub use raster::{PageRaster, raster};
-
-use crate::budget::WorkBudget;
-use crate::scope::DocumentSession;
 
 /// The limits on the cost of one document. Reaching a limit is an error that names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,8 +112,7 @@ pub fn facts(bytes: &[u8], limits: &PdfLimits) -> Result<DocumentFacts, PdfError
 pub fn grey(bytes: &[u8], limits: &PdfLimits) -> Result<Vec<u8>, PdfError> {
     let document = load::load(bytes, limits)?;
     let pages = load::pages(&document, limits)?;
-    let mut session = DocumentSession { budget: WorkBudget::new(limits), spaces: HashMap::new() };
-    let changes = walk::walk(&document, &mut session, &pages)?;
+    let changes = walk::walk(&document, limits, &pages)?;
     write::write(document, changes)
 }
 

@@ -7,12 +7,12 @@ use std::collections::HashMap;
 
 use lopdf::{Dictionary, Document, Object, ObjectId};
 
-use crate::PdfError;
 use crate::inline;
 use crate::load::DocumentPage;
 use crate::number::{dictionary_of, entry, resolve};
 use crate::scan::{ContentScanner, TokenKind, name_of};
-use crate::scope::{DocumentScope, DocumentSession};
+use crate::scope::DocumentScope;
+use crate::{PdfError, PdfLimits};
 
 /// The state of counting a stream.
 #[derive(Clone, Copy)]
@@ -28,7 +28,7 @@ struct OperatorCounter<'a> {
     counts: HashMap<ObjectId, OperatorCount>,
 }
 
-/// Checks that drawing `page` executes no more operators than `max`.
+/// Checks that drawing `page` executes no more operators than [`PdfLimits::operators`].
 ///
 /// Forms, tiling patterns, soft masks and the glyphs of Type 3 fonts count each time a content stream uses them.
 /// In a text with such a font, each byte counts as its most expensive glyph.
@@ -37,20 +37,20 @@ struct OperatorCounter<'a> {
 /// with the errors of reading the streams.
 pub(super) fn check(
     document: &Document,
-    session: &mut DocumentSession,
+    limits: &PdfLimits,
     page: &DocumentPage<'_>,
-    max: u64,
 ) -> Result<(), PdfError> {
     let none = Dictionary::new();
     let resources = dictionary_of(page.entry(document, b"Resources")).unwrap_or(&none);
-    let mut counter =
-        OperatorCounter { scope: DocumentScope { document, session }, counts: HashMap::new() };
+    let scope = DocumentScope::new(document, limits);
+    let mut counter = OperatorCounter { scope, counts: HashMap::new() };
     let bytes = match page.entry(document, b"Contents") {
         Object::Stream(stream) => counter.scope.data(stream)?,
         Object::Array(parts) => counter.scope.joined(parts)?,
         _ => Vec::new(),
     };
     let drawn = counter.content(&bytes, resources, 0)?;
+    let max = limits.operators;
     if drawn > max { Err(PdfError::TooManyOperators { max }) } else { Ok(()) }
 }
 
@@ -93,7 +93,7 @@ impl OperatorCounter<'_> {
                 TokenKind::Name => name = Some(name_of(text)),
                 TokenKind::Other => text_bytes = text_bytes.saturating_add(length(text)),
                 TokenKind::Operator => {
-                    self.scope.session.budget.take_operation()?;
+                    self.scope.budget.take_operation()?;
                     let named = NamedResource { document, resources, name: name.as_deref() };
                     let drawn = match text {
                         b"BI" => {
@@ -191,7 +191,6 @@ mod tests {
     use lopdf::{Stream, dictionary};
 
     use super::*;
-    use crate::budget::WorkBudget;
     use crate::load;
     use crate::test_documents::{LIMITS, TestDocument};
 
@@ -205,9 +204,7 @@ mod tests {
     fn weigh(sheet: TestDocument, max: u64) -> Result<(), PdfError> {
         let document = load::load(&sheet.bytes(), &LIMITS).unwrap();
         let pages = load::pages(&document, &LIMITS).unwrap();
-        let mut session =
-            DocumentSession { budget: WorkBudget::new(&LIMITS), spaces: HashMap::new() };
-        check(&document, &mut session, &pages.pages[0], max)
+        check(&document, &PdfLimits { operators: max, ..LIMITS }, &pages.pages[0])
     }
 
     /// A page with `count` nested forms, each drawn twice, and a rectangle in the innermost.

@@ -1,7 +1,5 @@
 //! Renders page 1 as a picture with hayro.
 
-use std::collections::HashMap;
-
 use hayro::hayro_interpret::InterpreterSettings;
 use hayro::hayro_interpret::util::TransformExt as _;
 use hayro::hayro_syntax::page::Page;
@@ -11,8 +9,6 @@ use hayro::vello_cpu::color::palette::css::WHITE;
 use hayro::vello_cpu::{self, Pixmap, RasterizerSettings, RenderContext, TargetInit};
 use hayro::{RenderCache, RenderSettings, render_into};
 
-use crate::budget::WorkBudget;
-use crate::scope::DocumentSession;
 use crate::{PdfError, PdfLimits, load, operator_count};
 
 /// A rendered page, in sRGB.
@@ -60,8 +56,7 @@ fn check_operator_count(bytes: &[u8], limits: &PdfLimits) -> Result<(), PdfError
     let document = load::load(bytes, limits)?;
     let pages = load::pages(&document, limits)?;
     let page = pages.pages.first().ok_or(PdfError::NoPages)?;
-    let mut session = DocumentSession { budget: WorkBudget::new(limits), spaces: HashMap::new() };
-    operator_count::check(&document, &mut session, page, limits.operators)
+    operator_count::check(&document, limits, page)
 }
 
 /// Computes the size of the picture in pixels.

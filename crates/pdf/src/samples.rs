@@ -83,7 +83,7 @@ pub(super) fn greys(
     decode: Option<&[f32]>,
 ) -> Result<Vec<u8>, PdfError> {
     let ImageSamples { width, height, components, .. } = *samples;
-    scope.session.budget.take_bytes(width * height)?;
+    scope.budget.take_bytes(width * height)?;
     let tables = samples.tables(space, decode);
     let shift = samples.bits.saturating_sub(8);
     let mut greys = vec![0; width * height];

@@ -1,35 +1,34 @@
-//! Holds the state shared while one document is processed: objects, budget, and cached colour spaces.
+//! The state while one document is processed: objects, budget, and cached colour spaces.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use lopdf::{Document, Object, ObjectId, Stream};
 
-use crate::PdfError;
 use crate::budget::WorkBudget;
 use crate::filter::{DecodedStream, decode};
 use crate::number::resolve;
 use crate::space::PdfColourSpace;
+use crate::{PdfError, PdfLimits};
 
-/// The mutable state while one document is processed.
+/// A document, which is read-only, with the state while it is processed.
 #[derive(Debug)]
-pub(super) struct DocumentSession {
+pub(super) struct DocumentScope<'a> {
+    pub(super) document: &'a Document,
     pub(super) budget: WorkBudget,
     /// Colour spaces by object id, so that each profile is parsed once.
     pub(super) spaces: HashMap<ObjectId, Rc<PdfColourSpace>>,
 }
 
-/// A document with its session; the document itself is read-only.
-#[derive(Debug)]
-pub(super) struct DocumentScope<'a> {
-    pub(super) document: &'a Document,
-    pub(super) session: &'a mut DocumentSession,
-}
+impl<'a> DocumentScope<'a> {
+    /// Begins to process a document, with the whole budget.
+    pub(super) fn new(document: &'a Document, limits: &PdfLimits) -> DocumentScope<'a> {
+        DocumentScope { document, budget: WorkBudget::new(limits), spaces: HashMap::new() }
+    }
 
-impl DocumentScope<'_> {
     /// Refuses nesting beyond the limit.
     pub(super) fn check_depth(&self, depth: usize, what: &'static str) -> Result<(), PdfError> {
-        let max = self.session.budget.depth_max();
+        let max = self.budget.depth_max();
         if depth > max { Err(PdfError::TooDeep { what, max }) } else { Ok(()) }
     }
 
@@ -52,6 +51,6 @@ impl DocumentScope<'_> {
 
     /// Returns the data of a stream and its image filter, if any.
     pub(super) fn decoded(&mut self, stream: &Stream) -> Result<DecodedStream, PdfError> {
-        decode(self.document, &stream.dict, &stream.content, &mut self.session.budget)
+        decode(self.document, &stream.dict, &stream.content, &mut self.budget)
     }
 }

@@ -123,7 +123,7 @@ fn grey_at(
 ) -> Result<f32, PdfError> {
     let mut colour = Vec::new();
     for function in functions {
-        colour.extend(function.evaluate(point, &mut scope.session.budget)?);
+        colour.extend(function.evaluate(point, &mut scope.budget)?);
     }
     space.grey(scope, &colour)
 }

@@ -67,7 +67,7 @@ impl PdfColourSpace {
     ) -> Result<Option<Rc<PdfColourSpace>>, PdfError> {
         scope.check_depth(depth, "colour spaces")?;
         let id = object.as_reference().ok();
-        if let Some(space) = id.and_then(|id| scope.session.spaces.get(&id)) {
+        if let Some(space) = id.and_then(|id| scope.spaces.get(&id)) {
             return Ok(Some(Rc::clone(space)));
         }
         let document = scope.document;
@@ -94,7 +94,7 @@ impl PdfColourSpace {
         if let Some(id) = id
             && let Some(space) = &space
         {
-            scope.session.spaces.insert(id, Rc::clone(space));
+            scope.spaces.insert(id, Rc::clone(space));
         }
         Ok(space)
     }
@@ -216,7 +216,7 @@ impl PdfColourSpace {
                 base.grey(scope, &colour)?
             }
             PdfColourSpace::Tint { alternate, function, .. } => {
-                let colour = function.evaluate(colour, &mut scope.session.budget)?;
+                let colour = function.evaluate(colour, &mut scope.budget)?;
                 alternate.grey(scope, &colour)?
             }
             PdfColourSpace::Invisible | PdfColourSpace::Pattern(_) | PdfColourSpace::Inherited => {

@@ -9,16 +9,16 @@ use std::rc::Rc;
 
 use lopdf::{Dictionary, Document, Object, ObjectId, Stream, dictionary};
 
-use crate::PdfError;
 use crate::annotation;
 use crate::bitmap::name;
 use crate::content::rewrite;
 use crate::filter::deflate;
 use crate::load::PageTree;
 use crate::number::{dictionary_of, entry, resolve};
-use crate::scope::{DocumentScope, DocumentSession};
+use crate::scope::DocumentScope;
 use crate::shading::backdrop;
 use crate::space::PdfColourSpace;
+use crate::{PdfError, PdfLimits};
 
 /// The role of an object, determined by the place that refers to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,11 +74,11 @@ pub(super) struct DocumentWalk<'a> {
 /// Fails if a limit is reached or an image cannot be decoded.
 pub(super) fn walk(
     document: &Document,
-    session: &mut DocumentSession,
+    limits: &PdfLimits,
     pages: &PageTree<'_>,
 ) -> Result<BTreeMap<ObjectId, Object>, PdfError> {
     let mut walk = DocumentWalk {
-        scope: DocumentScope { document, session },
+        scope: DocumentScope::new(document, limits),
         changes: BTreeMap::new(),
         seen: HashSet::new(),
         queue: VecDeque::new(),
@@ -140,7 +140,7 @@ impl<'a> DocumentWalk<'a> {
             return Ok(object.clone());
         }
         // A direct object is converted each time it is reached, so it counts as an operator.
-        self.scope.session.budget.take_operation()?;
+        self.scope.budget.take_operation()?;
         self.convert_object(object.clone(), role, resources)
     }
 
