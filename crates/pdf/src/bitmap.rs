@@ -58,7 +58,7 @@ pub(super) fn grey_image(
         return Ok(None);
     }
     let space = match dictionary.get(b"ColorSpace") {
-        Ok(space) => PdfColourSpace::parse(scope, space, picture.resources, 0)?,
+        Ok(space) => PdfColourSpace::parse(scope, space, picture.resources)?,
         Err(_) => None,
     };
     let filters = names(document, dictionary);

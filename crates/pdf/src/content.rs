@@ -155,7 +155,7 @@ impl ContentRewriter<'_, '_, '_> {
     }
 
     fn space(&mut self, name: &[u8]) -> Result<Option<Rc<PdfColourSpace>>, PdfError> {
-        PdfColourSpace::parse(self.scope, &Object::Name(name.to_vec()), self.resources, 0)
+        PdfColourSpace::parse(self.scope, &Object::Name(name.to_vec()), self.resources)
     }
 
     /// Handles `g`, `rg`, `k` and their stroking counterparts.

@@ -207,7 +207,7 @@ fn data_length(
         let mask = matches!(dictionary.get(b"ImageMask"), Ok(Object::Boolean(true)));
         let components = match dictionary.get(b"ColorSpace") {
             Ok(space) if !mask => {
-                let space = PdfColourSpace::parse(scope, space, resources, 0)?;
+                let space = PdfColourSpace::parse(scope, space, resources)?;
                 space.map_or(1, |space| space.components().max(1))
             }
             _ => 1,

@@ -48,7 +48,7 @@ pub(super) fn grey_shading(
     let document = scope.document;
     let Some(dictionary) = dictionary_of(object) else { return Ok(None) };
     let Ok(space) = dictionary.get(b"ColorSpace") else { return Ok(None) };
-    let Some(space) = PdfColourSpace::parse(scope, space, resources, 0)? else { return Ok(None) };
+    let Some(space) = PdfColourSpace::parse(scope, space, resources)? else { return Ok(None) };
     // Any other name refers to resources that the conversion drops.
     let is_device_grey =
         matches!(dictionary.get(b"ColorSpace"), Ok(Object::Name(name)) if name == b"DeviceGray");

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use lopdf::{Dictionary, Object};
+use lopdf::{Dictionary, Document, Object};
 
 use crate::PdfError;
 use crate::function::{PdfFunction, pairs};
@@ -63,40 +63,8 @@ impl PdfColourSpace {
         scope: &mut DocumentScope<'_>,
         object: &Object,
         resources: &Dictionary,
-        depth: usize,
     ) -> Result<Option<Rc<PdfColourSpace>>, PdfError> {
-        scope.check_depth(depth, "colour spaces")?;
-        let id = object.as_reference().ok();
-        if let Some(space) = id.and_then(|id| scope.spaces.get(&id)) {
-            return Ok(Some(Rc::clone(space)));
-        }
-        let document = scope.document;
-        let space = match resolve(document, object) {
-            // Not cached, because a name has a different meaning with different resources.
-            Object::Name(name) => return named(scope, name, resources, depth),
-            Object::Array(array) => match array.split_first() {
-                Some((family, rest)) => match resolve(document, family) {
-                    Object::Name(name) if rest.is_empty() => {
-                        return named(scope, name, resources, depth);
-                    }
-                    Object::Name(name) => family_of(scope, name, rest, resources, depth)?,
-                    _ => None,
-                },
-                None => None,
-            },
-            // Old files have just the profile, without an array.
-            stream @ Object::Stream(_) => {
-                icc(scope, std::slice::from_ref(stream), resources, depth)?
-            }
-            _ => None,
-        };
-        let space = space.map(Rc::new);
-        if let Some(id) = id
-            && let Some(space) = &space
-        {
-            scope.spaces.insert(id, Rc::clone(space));
-        }
-        Ok(space)
+        SpaceParser { scope, resources, depth: 0 }.space(object)
     }
 
     /// Returns the number of components of a colour; 0 for patterns and inherited spaces.
@@ -231,81 +199,178 @@ pub(super) fn component(colour: &[f32], at: usize) -> f32 {
     colour.get(at).copied().unwrap_or(0.0)
 }
 
-/// Looks up a space by name: a device space, with its substitute from the resources, or a named space.
-fn named(
-    scope: &mut DocumentScope<'_>,
-    name: &[u8],
-    resources: &Dictionary,
+/// The parser of a space and of the spaces in it.
+struct SpaceParser<'s, 'd> {
+    scope: &'s mut DocumentScope<'d>,
+    /// The resources that define the named spaces.
+    resources: &'s Dictionary,
+    /// The number of spaces that contain this one.
     depth: usize,
-) -> Result<Option<Rc<PdfColourSpace>>, PdfError> {
-    let (space, substitute): (PdfColourSpace, &[u8]) = match name {
-        b"DeviceGray" | b"G" | b"CalGray" => (PdfColourSpace::Grey, b"DefaultGray"),
-        b"DeviceRGB" | b"RGB" | b"CalRGB" => (PdfColourSpace::Rgb, b"DefaultRGB"),
-        b"DeviceCMYK" | b"CMYK" | b"CalCMYK" => (PdfColourSpace::Cmyk, b"DefaultCMYK"),
-        b"Pattern" => return Ok(Some(Rc::new(PdfColourSpace::Pattern(None)))),
-        name => {
-            return match entry_of(scope, resources, name) {
-                Some(object) => {
-                    // Without resources, so that a space cannot be defined by its own name.
-                    PdfColourSpace::parse(scope, &object, &Dictionary::new(), depth + 1)
-                }
-                None => Ok(None),
-            };
+}
+
+impl SpaceParser<'_, '_> {
+    /// Parses a space that is an object or a name.
+    fn space(&mut self, object: &Object) -> Result<Option<Rc<PdfColourSpace>>, PdfError> {
+        self.scope.check_depth(self.depth, "colour spaces")?;
+        let id = object.as_reference().ok();
+        if let Some(space) = id.and_then(|id| self.scope.spaces.get(&id)) {
+            return Ok(Some(Rc::clone(space)));
         }
-    };
-    if let Some(object) = entry_of(scope, resources, substitute) {
-        // Inside a substitute, the names of device spaces have their original meaning.
-        let found = PdfColourSpace::parse(scope, &object, &Dictionary::new(), depth + 1)?;
-        // A substitute with a different number of components does not fit the operands.
-        if let Some(found) = found.filter(|found| found.components() == space.components()) {
-            return Ok(Some(found));
+        let document = self.scope.document;
+        let space = match resolve(document, object) {
+            // Not cached, because a name has a different meaning with different resources.
+            Object::Name(name) => return self.named(name),
+            Object::Array(array) => match array.split_first() {
+                Some((family, rest)) => match resolve(document, family) {
+                    Object::Name(name) if rest.is_empty() => return self.named(name),
+                    Object::Name(name) => self.family(name, rest)?,
+                    _ => None,
+                },
+                None => None,
+            },
+            // Old files have just the profile, without an array.
+            stream @ Object::Stream(_) => self.icc(std::slice::from_ref(stream))?,
+            _ => None,
+        };
+        let space = space.map(Rc::new);
+        if let Some(id) = id
+            && let Some(space) = &space
+        {
+            self.scope.spaces.insert(id, Rc::clone(space));
+        }
+        Ok(space)
+    }
+
+    /// Parses a space that is part of this one.
+    fn nested(
+        &mut self,
+        object: &Object,
+        resources: &Dictionary,
+    ) -> Result<Option<Rc<PdfColourSpace>>, PdfError> {
+        let depth = self.depth + 1;
+        SpaceParser { scope: &mut *self.scope, resources, depth }.space(object)
+    }
+
+    /// Looks up a space by name: a device space, with its substitute from the resources, or a named space.
+    fn named(&mut self, name: &[u8]) -> Result<Option<Rc<PdfColourSpace>>, PdfError> {
+        let (space, substitute): (PdfColourSpace, &[u8]) = match name {
+            b"DeviceGray" | b"G" | b"CalGray" => (PdfColourSpace::Grey, b"DefaultGray"),
+            b"DeviceRGB" | b"RGB" | b"CalRGB" => (PdfColourSpace::Rgb, b"DefaultRGB"),
+            b"DeviceCMYK" | b"CMYK" | b"CalCMYK" => (PdfColourSpace::Cmyk, b"DefaultCMYK"),
+            b"Pattern" => return Ok(Some(Rc::new(PdfColourSpace::Pattern(None)))),
+            name => {
+                let Some(object) = self.entry(name) else { return Ok(None) };
+                // Without resources, so that a space cannot be defined by its own name.
+                return self.nested(&object, &Dictionary::new());
+            }
+        };
+        if let Some(object) = self.entry(substitute) {
+            // Inside a substitute, the names of device spaces have their original meaning.
+            let found = self.nested(&object, &Dictionary::new())?;
+            // A substitute with a different number of components does not fit the operands.
+            if let Some(found) = found.filter(|found| found.components() == space.components()) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(Some(Rc::new(space)))
+    }
+
+    fn entry(&self, name: &[u8]) -> Option<Object> {
+        let spaces = dictionary_of(entry(self.scope.document, self.resources, b"ColorSpace"))?;
+        spaces.get(name).ok().cloned()
+    }
+
+    /// Parses an array that begins with the name of a family; `rest` has the other elements, at least one.
+    fn family(
+        &mut self,
+        name: &[u8],
+        rest: &[Object],
+    ) -> Result<Option<PdfColourSpace>, PdfError> {
+        let document = self.scope.document;
+        let parameters = rest.first().and_then(|first| dictionary_of(resolve(document, first)));
+        match name {
+            b"CalGray" => Ok(parameters.map(|parameters| {
+                let gamma = number(document, entry(document, parameters, b"Gamma")).unwrap_or(1.0);
+                PdfColourSpace::CalGrey { gamma }
+            })),
+            b"CalRGB" => Ok(parameters.map(|parameters| cal_rgb(document, parameters))),
+            b"Lab" => Ok(parameters.map(|parameters| {
+                let stated = numbers(document, parameters, b"Range").map(|flat| pairs(&flat));
+                let stated = stated.unwrap_or_default();
+                let range = [0, 1].map(|at| stated.get(at).copied().unwrap_or([-100.0, 100.0]));
+                PdfColourSpace::Lab { range }
+            })),
+            b"ICCBased" => self.icc(rest),
+            b"Indexed" | b"I" => self.indexed(rest),
+            b"Separation" | b"DeviceN" => self.tint(rest),
+            b"Pattern" => {
+                // `rest` has an element, because an array with only the name was handled before.
+                let underlying = self.nested(&rest[0], self.resources)?;
+                Ok(Some(PdfColourSpace::Pattern(
+                    underlying.filter(|underlying| underlying.components() > 0),
+                )))
+            }
+            _ => Ok(None),
         }
     }
-    Ok(Some(Rc::new(space)))
-}
 
-fn entry_of(scope: &DocumentScope<'_>, resources: &Dictionary, name: &[u8]) -> Option<Object> {
-    let spaces = dictionary_of(entry(scope.document, resources, b"ColorSpace"))?;
-    spaces.get(name).ok().cloned()
-}
-
-fn family_of(
-    scope: &mut DocumentScope<'_>,
-    name: &[u8],
-    rest: &[Object],
-    resources: &Dictionary,
-    depth: usize,
-) -> Result<Option<PdfColourSpace>, PdfError> {
-    let document = scope.document;
-    let parameters = rest.first().and_then(|first| dictionary_of(resolve(document, first)));
-    match name {
-        b"CalGray" => Ok(parameters.map(|parameters| {
-            let gamma = number(document, entry(document, parameters, b"Gamma")).unwrap_or(1.0);
-            PdfColourSpace::CalGrey { gamma }
-        })),
-        b"CalRGB" => Ok(parameters.map(|parameters| cal_rgb(scope, parameters))),
-        b"Lab" => Ok(parameters.map(|parameters| {
-            let stated = numbers(document, parameters, b"Range").map(|flat| pairs(&flat));
-            let stated = stated.unwrap_or_default();
-            let range = [0, 1].map(|at| stated.get(at).copied().unwrap_or([-100.0, 100.0]));
-            PdfColourSpace::Lab { range }
-        })),
-        b"ICCBased" => icc(scope, rest, resources, depth),
-        b"Indexed" | b"I" => indexed(scope, rest, resources, depth),
-        b"Separation" | b"DeviceN" => tint(scope, rest, resources, depth),
-        b"Pattern" => {
-            // `rest` has an element, because an array with only the name was handled before.
-            let underlying = PdfColourSpace::parse(scope, &rest[0], resources, depth + 1)?;
-            Ok(Some(PdfColourSpace::Pattern(
-                underlying.filter(|underlying| underlying.components() > 0),
-            )))
+    fn icc(&mut self, rest: &[Object]) -> Result<Option<PdfColourSpace>, PdfError> {
+        let document = self.scope.document;
+        let Object::Stream(stream) = resolve(document, &rest[0]) else { return Ok(None) };
+        let components = count(document, &stream.dict, b"N").unwrap_or(0);
+        let bytes = self.scope.data(stream)?;
+        if let Some(profile) = GreyProfile::parse(&bytes, components) {
+            return Ok(Some(PdfColourSpace::Icc { profile, components }));
         }
-        _ => Ok(None),
+        if let Ok(alternate) = stream.dict.get(b"Alternate") {
+            let found = self.nested(alternate, self.resources)?;
+            // Without a usable profile, the space equals its alternate space.
+            let found =
+                found.filter(|found| found.components() == components && found.is_calibrated());
+            if let Some(space) = found {
+                return Ok(Some(PdfColourSpace::clone(&space)));
+            }
+        }
+        Ok(device_space(components))
+    }
+
+    fn indexed(&mut self, rest: &[Object]) -> Result<Option<PdfColourSpace>, PdfError> {
+        let [base, last, table, ..] = rest else { return Ok(None) };
+        let document = self.scope.document;
+        let Some(base) = self.nested(base, self.resources)? else { return Ok(None) };
+        // A table of indexes or patterns would be meaningless.
+        if base.components() == 0 || matches!(*base, PdfColourSpace::Indexed { .. }) {
+            return Ok(None);
+        }
+        // The format allows 256 entries (§8.6.6.3).
+        let last = index(number(document, last).unwrap_or(0.0), 255);
+        let mut table = match resolve(document, table) {
+            Object::String(bytes, _) => bytes.clone(),
+            Object::Stream(stream) => self.scope.data(stream)?,
+            _ => return Ok(None),
+        };
+        table.truncate((last + 1) * base.components());
+        Ok(Some(PdfColourSpace::Indexed { base, last, table }))
+    }
+
+    fn tint(&mut self, rest: &[Object]) -> Result<Option<PdfColourSpace>, PdfError> {
+        let [names, alternate, function, ..] = rest else { return Ok(None) };
+        let components = match resolve(self.scope.document, names) {
+            // DeviceN has a list of colorants, Separation a single name.
+            Object::Array(names) => names.len(),
+            Object::Name(name) if name == b"None" => return Ok(Some(PdfColourSpace::Invisible)),
+            _ => 1,
+        };
+        let Some(alternate) = self.nested(alternate, self.resources)? else { return Ok(None) };
+        let Some(function) = PdfFunction::parse(self.scope, function, self.depth + 1)? else {
+            return Ok(None);
+        };
+        let is_valid = (1..=COMPONENTS_MAX).contains(&components) && alternate.components() > 0;
+        Ok(is_valid.then_some(PdfColourSpace::Tint { components, alternate, function }))
     }
 }
 
-fn cal_rgb(scope: &DocumentScope<'_>, parameters: &Dictionary) -> PdfColourSpace {
-    let document = scope.document;
+fn cal_rgb(document: &Document, parameters: &Dictionary) -> PdfColourSpace {
     let gamma = numbers(document, parameters, b"Gamma").unwrap_or_default();
     let gamma = [0, 1, 2].map(|at| gamma.get(at).copied().unwrap_or(1.0));
     let white = numbers(document, parameters, b"WhitePoint").unwrap_or_default();
@@ -318,31 +383,6 @@ fn cal_rgb(scope: &DocumentScope<'_>, parameters: &Dictionary) -> PdfColourSpace
         })
     });
     PdfColourSpace::CalRgb { gamma, matrix }
-}
-
-fn icc(
-    scope: &mut DocumentScope<'_>,
-    rest: &[Object],
-    resources: &Dictionary,
-    depth: usize,
-) -> Result<Option<PdfColourSpace>, PdfError> {
-    let document = scope.document;
-    let Object::Stream(stream) = resolve(document, &rest[0]) else { return Ok(None) };
-    let components = count(document, &stream.dict, b"N").unwrap_or(0);
-    let bytes = scope.data(stream)?;
-    if let Some(profile) = GreyProfile::parse(&bytes, components) {
-        return Ok(Some(PdfColourSpace::Icc { profile, components }));
-    }
-    if let Ok(alternate) = stream.dict.get(b"Alternate") {
-        let found = PdfColourSpace::parse(scope, alternate, resources, depth + 1)?;
-        // Without a usable profile, the space equals its alternate space.
-        let found =
-            found.filter(|found| found.components() == components && found.is_calibrated());
-        if let Some(space) = found {
-            return Ok(Some(PdfColourSpace::clone(&space)));
-        }
-    }
-    Ok(device_space(components))
 }
 
 /// Returns the device space with this number of components.
@@ -364,58 +404,11 @@ pub(super) fn grey_in(
     colour: &[f32],
 ) -> Result<Option<f32>, PdfError> {
     let space = match object {
-        Some(object) => PdfColourSpace::parse(scope, object, resources, 0)?,
+        Some(object) => PdfColourSpace::parse(scope, object, resources)?,
         None => None,
     };
     match space.or_else(|| device_space(colour.len()).map(Rc::new)) {
         Some(space) => space.grey(scope, colour).map(Some),
         None => Ok(None),
     }
-}
-
-fn indexed(
-    scope: &mut DocumentScope<'_>,
-    rest: &[Object],
-    resources: &Dictionary,
-    depth: usize,
-) -> Result<Option<PdfColourSpace>, PdfError> {
-    let [base, last, table, ..] = rest else { return Ok(None) };
-    let document = scope.document;
-    let Some(base) = PdfColourSpace::parse(scope, base, resources, depth + 1)? else {
-        return Ok(None);
-    };
-    // A table of indexes or patterns would be meaningless.
-    if base.components() == 0 || matches!(*base, PdfColourSpace::Indexed { .. }) {
-        return Ok(None);
-    }
-    // The format allows 256 entries (§8.6.6.3).
-    let last = index(number(document, last).unwrap_or(0.0), 255);
-    let mut table = match resolve(document, table) {
-        Object::String(bytes, _) => bytes.clone(),
-        Object::Stream(stream) => scope.data(stream)?,
-        _ => return Ok(None),
-    };
-    table.truncate((last + 1) * base.components());
-    Ok(Some(PdfColourSpace::Indexed { base, last, table }))
-}
-
-fn tint(
-    scope: &mut DocumentScope<'_>,
-    rest: &[Object],
-    resources: &Dictionary,
-    depth: usize,
-) -> Result<Option<PdfColourSpace>, PdfError> {
-    let [names, alternate, function, ..] = rest else { return Ok(None) };
-    let components = match resolve(scope.document, names) {
-        // DeviceN has a list of colorants, Separation a single name.
-        Object::Array(names) => names.len(),
-        Object::Name(name) if name == b"None" => return Ok(Some(PdfColourSpace::Invisible)),
-        _ => 1,
-    };
-    let Some(alternate) = PdfColourSpace::parse(scope, alternate, resources, depth + 1)? else {
-        return Ok(None);
-    };
-    let Some(function) = PdfFunction::parse(scope, function, depth + 1)? else { return Ok(None) };
-    let is_valid = (1..=COMPONENTS_MAX).contains(&components) && alternate.components() > 0;
-    Ok(is_valid.then_some(PdfColourSpace::Tint { components, alternate, function }))
 }

@@ -425,7 +425,7 @@ impl<'a> DocumentWalk<'a> {
     ) -> Result<Object, PdfError> {
         let mut retained = Dictionary::new();
         for (key, object) in spaces.iter() {
-            let Some(space) = PdfColourSpace::parse(&mut self.scope, object, resources, 0)? else {
+            let Some(space) = PdfColourSpace::parse(&mut self.scope, object, resources)? else {
                 continue;
             };
             let retained_space = match &*space {
