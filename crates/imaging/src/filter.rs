@@ -77,13 +77,15 @@ fn add_weighted(sums: &mut [f32], values: &[f32], weight: f32) {
     }
 }
 
+/// Rounds a sample to the nearest level; a sample outside 0 to 255 gives the nearer end.
+#[inline]
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "a weighted mean of samples lies between 0 and 255, and the cast is saturating"
+    reason = "the cast is saturating"
 )]
-fn rounded(mean: f32) -> u8 {
-    mean.round() as u8
+pub(crate) fn rounded(sample: f32) -> u8 {
+    sample.round() as u8
 }
 
 #[cfg(test)]

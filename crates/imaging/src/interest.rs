@@ -5,9 +5,9 @@
 //! window.
 
 use crate::filter::sobel_gradients;
-use crate::index;
 use crate::resize::resize;
 use crate::steps::fit;
+use crate::{index, truncated};
 use geometry::{Rect, Size};
 use jpeg::codec::Pixels;
 
@@ -129,15 +129,6 @@ fn total_up_to(prefix_sums: &[f64], at: f64) -> f64 {
     let index = prefix_sums.len().saturating_sub(2).min(truncated(at));
     let fraction = (at - f64::from(u32::try_from(index).unwrap_or(0))).clamp(0.0, 1.0);
     prefix_sums[index] + (prefix_sums[index + 1] - prefix_sums[index]) * fraction
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "positions in the small picture lie between 0 and its edge"
-)]
-fn truncated(at: f64) -> usize {
-    at as usize
 }
 
 #[cfg(test)]

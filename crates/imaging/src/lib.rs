@@ -273,6 +273,16 @@ pub(crate) fn index(value: u32) -> usize {
     usize::try_from(value).expect("indices have at least 32 bits")
 }
 
+/// Converts a position or a number of pixels to an index, without its fraction.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "not negative, and far below 2^32"
+)]
+pub(crate) fn truncated(value: f64) -> usize {
+    value as usize
+}
+
 /// Runs `work(0)`, `work(1)` … `work(count - 1)` in parallel and collects the results in this order; `None` for work
 /// that `parallel_map` left out.
 pub(crate) fn collect<T: Send>(

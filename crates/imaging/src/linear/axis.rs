@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::truncated;
+
 /// The minimum number of boxes per result pixel, which Lanczos then filters.
 ///
 /// A box is a poor filter only near its own frequency. With this ratio, that frequency is an octave beyond the
@@ -45,11 +47,11 @@ impl Axis {
         let end = (start + length - EDGE_TOLERANCE).ceil().max(first + 1.0);
         let ratio = length / f64::from(target.max(1));
         let box_px = (ratio / LANCZOS_RATIO_MIN).floor().max(1.0);
-        let source = index(first)..index(end);
-        let boxes = source.len().div_ceil(index(box_px));
+        let source = truncated(first)..truncated(end);
+        let boxes = source.len().div_ceil(truncated(box_px));
         let mut axis = Self {
             source,
-            box_px: index(box_px),
+            box_px: truncated(box_px),
             boxes,
             taps: 0,
             starts: Vec::new(),
@@ -63,7 +65,7 @@ impl Axis {
     fn set_taps(&mut self, start: f64, ratio: f64, target: u32) {
         let scale = ratio.max(1.0);
         let support = LOBES * scale;
-        let most = index((2.0 * support).ceil()) + 2;
+        let most = truncated((2.0 * support).ceil()) + 2;
         self.taps = most.min(self.boxes).next_multiple_of(TAP_GROUP);
         let last = self.boxes - 1;
         for pixel in 0..target {
@@ -123,15 +125,6 @@ fn lanczos(x: f64) -> f64 {
         let x = x * std::f64::consts::PI;
         LOBES * x.sin() * (x / LOBES).sin() / (x * x)
     }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "whole numbers of pixels, not negative and below 2^32"
-)]
-fn index(value: f64) -> usize {
-    value as usize
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "whole numbers of boxes, below 2^33")]

@@ -7,7 +7,7 @@
 mod grids;
 
 use crate::blend::{MarkBitmap, MarkPosition};
-use crate::filter::gaussian_blur;
+use crate::filter::{self, gaussian_blur};
 use crate::resize::resize;
 use geometry::{Rect, Size};
 use image::{GrayImage, ImageFormat, ImageReader, Limits, Luma};
@@ -357,13 +357,9 @@ fn rounded(value: f64) -> u32 {
     value.round() as u32
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "clamped to the range of a sample"
-)]
-fn level(value: f32) -> u8 {
-    (value.clamp(0.0, 1.0) * 255.0).round() as u8
+/// Returns the level of a share of 0 to 1; a share outside gives the nearer end.
+fn level(share: f32) -> u8 {
+    filter::rounded(share * 255.0)
 }
 
 /// Draws the coverage of the letters into a picture of `size` pixels.
