@@ -136,7 +136,7 @@ impl MediaState {
             None => self.read_on_worker(plan, hooks)?,
         };
         let RenderInputs { original, head, source } = inputs;
-        let icc = head.header.icc(&head.bytes).value;
+        let icc = head.header.icc(&head.bytes);
         let maker = RenditionMaker {
             inner: self,
             plan,

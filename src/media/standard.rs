@@ -177,7 +177,7 @@ impl MediaState {
                 WholePicture::read(&original)?
             }
         };
-        let icc = head.header.icc(&head.bytes).value;
+        let icc = head.header.icc(&head.bytes);
         let full = FullPicture::new(jpeg, &head, picture.as_ref());
         let render_source = imaging::RenderSource {
             format: ImageFormat::Jpeg,

@@ -11,7 +11,7 @@
 //! | IIM | APP13 | `Photoshop 3.0\0` | split at any byte; the parts are joined |
 //!
 //! Joined content is never longer than its segments. Damage is not an error, because a picture with broken
-//! metadata is still a picture: the damage is reported next to the recovered content.
+//! metadata is still a picture: the damage of XMP and IIM is reported next to the recovered content.
 
 use thiserror::Error;
 
@@ -32,19 +32,19 @@ const RESOURCE_SIGNATURES: [&[u8]; 5] = [b"8BIM", b"PHUT", b"DCSR", b"AgHg", b"M
 
 /// Content extracted from segments, with its damage.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExtractedContent<T> {
+pub struct ExtractedContent {
     /// The content; `None` if the file has no content or it is unusable.
-    pub value: Option<T>,
+    pub value: Option<Vec<u8>>,
     /// The damage that made the content unusable or incomplete; `None` if it is intact.
     pub damage: Option<SegmentDamage>,
 }
 
-impl<T> ExtractedContent<T> {
-    fn undamaged(value: Option<T>) -> ExtractedContent<T> {
+impl ExtractedContent {
+    fn undamaged(value: Option<Vec<u8>>) -> ExtractedContent {
         ExtractedContent { value, damage: None }
     }
 
-    fn damaged(damage: SegmentDamage) -> ExtractedContent<T> {
+    fn damaged(damage: SegmentDamage) -> ExtractedContent {
         ExtractedContent { value: None, damage: Some(damage) }
     }
 }
@@ -52,30 +52,6 @@ impl<T> ExtractedContent<T> {
 /// Damage in content that spans several segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SegmentDamage {
-    /// An ICC segment has no chunk numbers, or they contradict the numbers of a different segment.
-    #[error("an icc chunk is number {number} of {count}, expected a count of {expected}")]
-    IccCount {
-        /// The chunk's number, from 1.
-        number: u8,
-        /// The count of chunks that this chunk declares.
-        count: u8,
-        /// The count of chunks that the first chunk declares.
-        expected: u8,
-    },
-    /// Two ICC chunks have the same number.
-    #[error("icc chunk {number} occurs twice")]
-    IccRepeated {
-        /// Number of the chunk, from 1.
-        number: u8,
-    },
-    /// An ICC chunk is missing.
-    #[error("icc chunk {number} of {count} is missing")]
-    IccMissing {
-        /// Number of the chunk, from 1.
-        number: u8,
-        /// The count of chunks.
-        count: u8,
-    },
     /// The parts of extended XMP leave a gap or overlap.
     #[error("the parts of extended xmp leave a gap or overlap at byte {offset} of {length}")]
     XmpParts {
@@ -124,7 +100,7 @@ impl JpegHeader {
     /// The main packet has the `guid` as `xmpNote:HasExtendedXMP`. Parts may come in any order and must cover the
     /// packet exactly. The method does not check that the GUID is the MD5 of the packet: the GUID protects against
     /// editors that drop one of the two packets, not against forgery.
-    pub fn extended_xmp(&self, jpeg: &[u8], guid: &[u8]) -> ExtractedContent<Vec<u8>> {
+    pub fn extended_xmp(&self, jpeg: &[u8], guid: &[u8]) -> ExtractedContent {
         let mut parts: Vec<(u32, u32, &[u8])> = self
             .payloads(jpeg, APP1, XMP_EXTENSION)
             .filter_map(|payload| {
@@ -157,47 +133,27 @@ impl JpegHeader {
     ///
     /// A profile with a missing, repeated or contradictory chunk is discarded, because colours from an
     /// incomplete table are worse than no colour management. The profile itself is not validated.
-    pub fn icc(&self, jpeg: &[u8]) -> ExtractedContent<Vec<u8>> {
+    pub fn icc(&self, jpeg: &[u8]) -> Option<Vec<u8>> {
         let mut chunks: [Option<&[u8]>; 256] = [None; 256];
         let mut expected = None;
         for payload in self.payloads(jpeg, APP2, ICC) {
-            let (number, count, data) = match payload {
-                [number, count, data @ ..] => (*number, *count, data),
-                // Too short for numbers: 0 fails the check below.
-                _ => (0, 0, payload),
-            };
-            let expected = *expected.get_or_insert(count);
-            if number == 0 || number > count || count != expected {
-                return ExtractedContent::damaged(SegmentDamage::IccCount {
-                    number,
-                    count,
-                    expected,
-                });
-            }
-            if chunks[usize::from(number)].replace(data).is_some() {
-                return ExtractedContent::damaged(SegmentDamage::IccRepeated { number });
+            let [number, count, data @ ..] = payload else { return None };
+            // Numbers count from 1, and every chunk states the count of all chunks.
+            let is_consistent =
+                (1..=*count).contains(number) && *expected.get_or_insert(*count) == *count;
+            if !is_consistent || chunks[usize::from(*number)].replace(data).is_some() {
+                return None;
             }
         }
-        let Some(count) = expected else {
-            return ExtractedContent::undamaged(None);
-        };
-        let mut profile = Vec::new();
-        for number in 1..=count {
-            match chunks[usize::from(number)] {
-                Some(data) => profile.extend_from_slice(data),
-                None => {
-                    return ExtractedContent::damaged(SegmentDamage::IccMissing { number, count });
-                }
-            }
-        }
-        ExtractedContent::undamaged(Some(profile))
+        let all = chunks[1..=usize::from(expected?)].iter().copied();
+        Some(all.collect::<Option<Vec<&[u8]>>>()?.concat())
     }
 
     /// Finds the IIM bytes: resource 0x0404 of the joined Photoshop segments.
     ///
     /// Several such resources are joined too. If the resources are damaged, the resources before the damage are
     /// used.
-    pub fn iptc(&self, jpeg: &[u8]) -> ExtractedContent<Vec<u8>> {
+    pub fn iptc(&self, jpeg: &[u8]) -> ExtractedContent {
         let joined: Vec<u8> = self.payloads(jpeg, APP13, PHOTOSHOP).flatten().copied().collect();
         let mut iim: Option<Vec<u8>> = None;
         let mut at = 0;

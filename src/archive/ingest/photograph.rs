@@ -108,7 +108,7 @@ impl CheckedPhotograph {
         if self.header.needs_coefficient_buffer() {
             self.fits_as_a_whole(limits, "it is progressive")?;
         }
-        let icc = self.header.icc(&self.bytes).value;
+        let icc = self.header.icc(&self.bytes);
         let reduced = ReducedPicture { icc: icc.as_deref(), long_px, output };
         let stopwatch = Stopwatch::start();
         let rendered =

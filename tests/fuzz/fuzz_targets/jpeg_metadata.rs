@@ -24,7 +24,7 @@ fuzz_target!(|jpeg: &[u8]| {
     assert!((1..=8).contains(&reading.orientation));
     let keep = WriteOptions { orientation: reading.orientation, gps: true };
     let segments = write(&reading.caption, &reading.rights, &header.exif(jpeg), keep);
-    let icc = header.icc(jpeg).value;
+    let icc = header.icc(jpeg);
     let (head, tail) = rewrite_metadata(jpeg, &header, &segments, icc.as_deref());
     let written = [&head, &jpeg[tail]].concat();
     let again = JpegHeader::parse(&written, &WIDER).expect("a rewritten file parses");
