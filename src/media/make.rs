@@ -16,8 +16,8 @@ use crate::runtime::compute;
 use crate::runtime::telemetry;
 use imaging::{
     BandDecoder, DirectError, DirectOutput, DirectPlan, ImageFormat, Orientation, OutputOptions,
-    RenderJob, RenderLimits, RenderOutput, RenderPath, RenderStage, RenderStep, ShouldContinue,
-    profile_fits, shown_region,
+    RenderJob, RenderOutput, RenderPath, RenderStage, RenderStep, ShouldContinue, profile_fits,
+    shown_region,
 };
 use jpeg::rewrite::{rewrite_metadata, rewrite_with_tables};
 use jpeg::scan::{ByteRanges, patch::PatchedScan};
@@ -437,8 +437,8 @@ impl RenditionMaker<'_> {
         steps: &[RenderStep],
         output: OutputOptions,
     ) -> Result<RenderOutput, RenderError> {
-        let limits = RenderLimits { pixels_max: self.inner.settings.limits.pixels_max };
-        let job = RenderJob { source, steps, output, limits };
+        let pixels_max = self.inner.settings.limits.pixels_max;
+        let job = RenderJob { source, steps, output, pixels_max };
         let rendered = imaging::render(&job, &self.inner.settings.marker, self.hooks.begin)?;
         count_pixels(rendered.decoded_pixels);
         if let Some(warning) = &rendered.warning {

@@ -23,7 +23,7 @@ use criterion::{Criterion, criterion_group};
 use geometry::{Rect, Size};
 use imaging::{
     ImageFormat, MarkKind, MarkSetup, Orientation, OutputColour, OutputOptions, OutputSampling,
-    RenderJob, RenderLimits, RenderOutput, RenderSource, RenderStep, Watermark, render,
+    RenderJob, RenderOutput, RenderSource, RenderStep, Watermark, render,
 };
 use jpeg::codec::{ChromaSubsampling, read_header};
 use jpeg::samples::pictures::photograph;
@@ -102,8 +102,8 @@ fn made(
         shows: stored,
         bands: None,
     };
-    let limits = RenderLimits { pixels_max: 500_000_000 };
-    render(&RenderJob { source, steps, output, limits }, marker, &|_| true).expect("renders")
+    let pixels_max = 500_000_000;
+    render(&RenderJob { source, steps, output, pixels_max }, marker, &|_| true).expect("renders")
 }
 
 fn renders(criterion: &mut Criterion) {

@@ -145,13 +145,6 @@ fn is_jpeg(format: &ImageFormat) -> bool {
     *format == ImageFormat::Jpeg
 }
 
-/// Bounds on the cost of a render.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RenderLimits {
-    /// Maximum number of pixels that an original may declare, checked before memory is allocated.
-    pub pixels_max: u64,
-}
-
 /// One render: the original, the steps, and the options of the result.
 #[derive(Clone, Copy, Debug)]
 pub struct RenderJob<'a> {
@@ -161,8 +154,8 @@ pub struct RenderJob<'a> {
     pub steps: &'a [RenderStep],
     /// Quality, subsampling and colour space of the result.
     pub output: OutputOptions,
-    /// Bounds on the cost of the render.
-    pub limits: RenderLimits,
+    /// Maximum number of pixels that an original may declare, checked before memory is allocated.
+    pub pixels_max: u64,
 }
 
 /// A stage of a render, reported when it begins.
@@ -239,7 +232,7 @@ pub enum RasterError {
     #[error(transparent)]
     Step(#[from] StepError),
     /// The original declares more pixels than allowed.
-    #[error("{}x{} image, more than {pixels_max} pixels", size.width, size.height)]
+    #[error("{size} image, more than {pixels_max} pixels")]
     TooLarge {
         /// The size that the original declares.
         size: Size,

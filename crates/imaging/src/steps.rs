@@ -37,10 +37,7 @@ pub enum RenderStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum StepError {
     /// The rectangle is empty or extends beyond the picture.
-    #[error(
-        "crop {}x{}+{}+{} leaves the {}x{} image",
-        crop.width, crop.height, crop.x, crop.y, image.width, image.height
-    )]
+    #[error("crop {crop} leaves the {image} image")]
     Outside {
         /// The requested rectangle, in pixels of the picture.
         crop: Rect,
@@ -48,10 +45,7 @@ pub enum StepError {
         image: Size,
     },
     /// A rectangle would be enlarged, or scaled to nothing.
-    #[error(
-        "a {}x{} part of the image cannot be scaled down to {}x{}",
-        region.width, region.height, size.width, size.height
-    )]
+    #[error("a {} part of the image cannot be scaled down to {size}", region.size())]
     Enlarged {
         /// The rectangle that is scaled.
         region: Rect,

@@ -10,7 +10,7 @@ use crate::runtime::clock::Stopwatch;
 use crate::runtime::compute;
 use imaging::{
     self, ImageFormat, Orientation, OutputColour, OutputOptions, OutputSampling, RasterError,
-    RenderJob, RenderLimits, RenderOutput, RenderStep, ShouldContinue, Watermark,
+    RenderJob, RenderOutput, RenderStep, ShouldContinue, Watermark,
 };
 use jpeg::header::JpegHeader;
 use metadata::{FileMetadata, RightsMetadata};
@@ -139,9 +139,9 @@ impl CheckedPhotograph {
             bands: None,
         };
         let too_slow = limits.too_slow();
-        let limits = RenderLimits { pixels_max: limits.pixels_max };
+        let pixels_max = limits.pixels_max;
         let steps = [RenderStep::Fit { long_px: reduced.long_px }];
-        let job = RenderJob { source, steps: &steps, output: reduced.output, limits };
+        let job = RenderJob { source, steps: &steps, output: reduced.output, pixels_max };
         match imaging::render(&job, marker, &|_| should_continue()) {
             Ok(rendered) => Ok(rendered),
             Err(RasterError::Abandoned) => Err(too_slow),

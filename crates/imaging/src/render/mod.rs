@@ -50,8 +50,7 @@ pub fn render(
     marker: &Watermark,
     stage: &dyn Fn(RenderStage) -> bool,
 ) -> Result<RenderOutput, RasterError> {
-    let mut state =
-        RenderState::new(job, marker, stage, open(&job.source, job.limits.pixels_max)?);
+    let mut state = RenderState::new(job, marker, stage, open(&job.source, job.pixels_max)?);
     for step in job.steps {
         state.apply(step)?;
     }
@@ -71,10 +70,8 @@ pub(crate) fn open<'a>(
     }
     // Crops are in pixels of the size that the caller expects, so they would cut a different part.
     if size != source.shows {
-        return Err(RasterError::Decode(format!(
-            "the file holds {}x{} pixels, expected {}x{}",
-            size.width, size.height, source.shows.width, source.shows.height
-        )));
+        let text = format!("the file holds {size} pixels, expected {}", source.shows);
+        return Err(RasterError::Decode(text));
     }
     Ok(opened)
 }

@@ -5,14 +5,14 @@ use strum::IntoEnumIterator;
 use super::*;
 use crate::BandDecoder;
 use crate::mark::tests::text;
-use crate::{OutputOptions, RenderLimits, RenderSource, StepError, output_size};
+use crate::{OutputOptions, RenderSource, StepError, output_size};
 use jpeg::IndexedJpeg;
 use jpeg::codec::{EncodeOptions, decode, encode, read_header};
 use jpeg::samples::{self, pictures};
 use proptest::prelude::*;
 use std::cell::{Cell, RefCell};
 
-const LIMITS: RenderLimits = RenderLimits { pixels_max: 1_000_000 };
+const PIXELS_MAX: u64 = 1_000_000;
 const BEST: OutputOptions = OutputOptions {
     format: ImageFormat::Jpeg,
     quality: 100,
@@ -41,7 +41,7 @@ pub(crate) fn source(jpeg: &[u8]) -> RenderSource<'_> {
 }
 
 pub(crate) fn job<'a>(jpeg: &'a [u8], steps: &'a [RenderStep]) -> RenderJob<'a> {
-    RenderJob { source: source(jpeg), steps, output: BEST, limits: LIMITS }
+    RenderJob { source: source(jpeg), steps, output: BEST, pixels_max: PIXELS_MAX }
 }
 
 pub(super) fn run(job: &RenderJob<'_>) -> RenderOutput {
@@ -138,7 +138,7 @@ fn before_encoding_a_crop_is_exactly_that_of_the_full_decode() {
                     &job,
                     &marker,
                     &|_| true,
-                    open(&job.source, LIMITS.pixels_max).unwrap(),
+                    open(&job.source, PIXELS_MAX).unwrap(),
                 );
                 for step in &steps {
                     work.apply(step).unwrap();
@@ -442,7 +442,7 @@ fn unrenderable_jobs_are_errors() {
     let outside = StepError::Outside { crop, image: Size { width: 40, height: 30 } };
     assert_eq!(fails(&job(&jpeg, &[RenderStep::Crop(crop)])), RasterError::Step(outside));
     let mut other = job(&jpeg, &[]);
-    other.limits.pixels_max = 1199;
+    other.pixels_max = 1199;
     assert!(matches!(fails(&other), RasterError::TooLarge { pixels_max: 1199, .. }));
     let mut other = job(&jpeg, &[]);
     other.source.shows.width = 41;
@@ -573,7 +573,7 @@ fn threads_do_not_change_a_byte() {
             });
         };
         let mut job = job(&jpeg, &steps);
-        job.limits.pixels_max = 10_000_000;
+        job.pixels_max = 10_000_000;
         let (scan, index, colour) = (&indexed.scan, &indexed.index, indexed.colour.as_slice());
         job.source.bands = Some(BandDecoder {
             scan,
@@ -588,7 +588,7 @@ fn threads_do_not_change_a_byte() {
     assert_eq!(one.render_path, RenderPath::Bands);
     assert_eq!(one, on(3));
     let mut whole = job(&jpeg, &steps);
-    whole.limits.pixels_max = 10_000_000;
+    whole.pixels_max = 10_000_000;
     assert!(run(&whole).file == one.file, "bands are the whole picture");
 }
 
