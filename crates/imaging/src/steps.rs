@@ -137,11 +137,8 @@ pub(crate) fn whole_edge(edge: u32, to: u32, from: u32) -> u32 {
 
 /// Returns the size of `crop` if it is inside a picture of `image` pixels.
 pub(crate) fn check_crop(crop: Rect, image: Size) -> Result<Size, StepError> {
-    if !crop.is_empty() && crop.is_inside(image) {
-        Ok(crop.size())
-    } else {
-        Err(StepError::Outside { crop, image })
-    }
+    let inside = crop.checked_in(image);
+    inside.map(Rect::size).map_err(|_| StepError::Outside { crop, image })
 }
 
 /// Returns `to` if `region` is inside a picture of `image` pixels and can be scaled down to `to`.

@@ -40,10 +40,7 @@ fn surrounding_span(start: u32, length: u32, step: u32, edge: u32) -> (u32, u32)
 }
 
 fn mcus(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
-    if rect.is_empty() || !rect.is_inside(scan.size) || !is_on_grid(scan, rect) {
-        return Err(ScanError::Outside);
-    }
-    Ok(scan.mcus_under(rect))
+    if is_on_grid(scan, rect) { scan.mcus_under(rect) } else { Err(ScanError::Outside) }
 }
 
 /// Returns the byte ranges of the file that [`crop`] reads for `rect`, in ascending order.

@@ -270,20 +270,19 @@ impl Scan {
     }
 
     /// Returns the MCUs that `rect`, in pixels as stored, touches.
-    fn mcus_under(&self, rect: Rect) -> McuRect {
-        McuRect {
+    fn mcus_under(&self, rect: Rect) -> Result<McuRect, ScanError> {
+        let rect = rect.checked_in(self.size).map_err(|_| ScanError::Outside)?;
+        Ok(McuRect {
             columns: steps_under(rect.x, rect.width, self.mcu.width),
             rows: steps_under(rect.y, rect.height, self.mcu.height),
-        }
+        })
     }
 
     /// Returns the MCUs that are needed to decode `rect`, in pixels.
     ///
     /// Includes a margin around `rect` if chroma has to be interpolated.
     fn mcus_of(&self, rect: Rect) -> Result<McuRect, ScanError> {
-        if rect.is_empty() || !rect.is_inside(self.size) {
-            return Err(ScanError::Outside);
-        }
+        let rect = rect.checked_in(self.size).map_err(|_| ScanError::Outside)?;
         let cell_width = self.components.iter().map(|component| component.cell.0).max();
         let cell_height = self.components.iter().map(|component| component.cell.1).max();
         let columns = span(rect.x, rect.width, cell_width.unwrap_or(1), self.size.width);

@@ -28,11 +28,11 @@ use crate::scan::bits::UnstuffedData;
 use crate::scan::crop::{ScanRecoder, huffman_segments};
 use crate::scan::cursor::{BlockSpan, ScanCursor};
 use crate::scan::index::ScanIndex;
-use crate::scan::region::{CoefficientStrip, RegionSamples, SampleGrid};
+use crate::scan::region::{CoefficientStrip, RegionSamples, grids};
 use crate::scan::{
     ByteRanges, COMPONENTS_MAX, McuRect, Scan, ScanComponent, ScanError, ZIGZAG, to_usize,
 };
-use geometry::{Rect, Size};
+use geometry::Rect;
 
 /// A patched scan in three pieces: a prefix of the file, new bytes, a suffix of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct PatchedScan {
 
 /// Returns the byte range of the file that [`patch`] reads for `rect`.
 pub fn byte_range(scan: &Scan, index: &ScanIndex, rect: Rect) -> Result<Range<u64>, ScanError> {
-    let mcus = touched_mcus(scan, rect)?;
+    let mcus = scan.mcus_under(rect)?;
     let first = mcus.rows.start * scan.across + mcus.columns.start;
     let end_mcu = (mcus.rows.end - 1) * scan.across + mcus.columns.end;
     // All data up to the next restart marker is shifted by bits, so it has to be copied.
@@ -82,7 +82,7 @@ pub fn patch(
     dct: Dct,
     paint: &mut dyn FnMut(&mut RegionSamples),
 ) -> Result<PatchedScan, ScanError> {
-    let mcus = touched_mcus(scan, rect)?;
+    let mcus = scan.mcus_under(rect)?;
     let range = byte_range(scan, index, rect)?;
     let mut data = UnstuffedData::default();
     data.fill(bytes.find(range.clone())?, range.start)?;
@@ -183,7 +183,8 @@ impl<'a> ScanRewrite<'a> {
             cursor.decode_and_report(&mut self.strip, column, &mut |span| spans.push(span))?;
         }
         cursor.check()?;
-        let mut samples = strip_samples(self.scan, row, columns);
+        let mcus = McuRect { columns: columns.clone(), rows: row..row + 1 };
+        let mut samples = grids(self.scan, &mcus);
         self.strip.inverse(dct, &mut samples.grids, 0);
         paint(&mut samples);
         self.strip.forward(dct, &samples.grids, 0, &self.divisors);
@@ -316,14 +317,6 @@ impl<'a> ScanRewrite<'a> {
     }
 }
 
-/// Returns the MCUs that `rect`, in pixels as stored, touches.
-fn touched_mcus(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
-    if rect.is_empty() || !rect.is_inside(scan.size) {
-        return Err(ScanError::Outside);
-    }
-    Ok(scan.mcus_under(rect))
-}
-
 /// Prepares the quantisation table of a component for the transform.
 fn divisors(component: &ScanComponent) -> Divisors {
     let mut natural = [1; 64];
@@ -332,19 +325,6 @@ fn divisors(component: &ScanComponent) -> Divisors {
         natural[usize::from(position) & 63] = *value;
     }
     Divisors::new(&natural)
-}
-
-/// Allocates the samples of the MCUs `columns` of row `row`.
-fn strip_samples(scan: &Scan, row: u32, columns: &Range<u32>) -> RegionSamples {
-    let mut grids = Vec::with_capacity(scan.components.len());
-    for component in &scan.components {
-        let origin = (columns.start * component.across * 8, row * component.down * 8);
-        let width = (columns.end - columns.start) * component.across * 8;
-        let size = Size::new(width, component.down * 8);
-        let data = vec![0; to_usize(size.width) * to_usize(size.height)];
-        grids.push(SampleGrid { origin, size, stride: to_usize(width), data });
-    }
-    RegionSamples { grids }
 }
 
 /// Returns whether the block whose first sample is `origin` has a sample for a pixel of `rect`.

@@ -180,8 +180,7 @@ fn darken(scan: &Scan, rect: Rect) -> impl FnMut(&mut RegionSamples) {
                 |start: u32, length: u32, cell: u32| start / cell..(start + length).div_ceil(cell);
             let columns = span(rect.x, rect.width, component.cell.0);
             let rows = span(rect.y, rect.height, component.cell.1);
-            let width = to_usize(grid.size.width);
-            for (y, row) in grid.data.chunks_exact_mut(width).enumerate() {
+            for (y, row) in grid.data.chunks_exact_mut(grid.stride).enumerate() {
                 for (x, sample) in row.iter_mut().enumerate() {
                     let x = grid.origin.0 + u32::try_from(x).unwrap();
                     let y = grid.origin.1 + u32::try_from(y).unwrap();
