@@ -129,27 +129,17 @@ pub enum HeaderError {
         /// Height that the frame declares.
         height: u32,
     },
-    /// The file has more scans than allowed.
-    #[error("the file has at least {found_at_least} scans, {limit} are allowed")]
-    TooManyScans {
-        /// Number of scans found when the parser stopped.
-        found_at_least: u32,
-        /// The maximum in [`HeaderLimits`].
-        limit: u32,
-    },
-    /// The file has more segments than allowed.
-    #[error("the file has at least {found_at_least} segments, {limit} are allowed")]
-    TooManySegments {
-        /// Number of segments found when the parser stopped.
-        found_at_least: u32,
+    /// The file has more scans or segments than allowed.
+    #[error("the file has more than {limit} {what}")]
+    TooMany {
+        /// The counted items: `scans` or `segments`.
+        what: &'static str,
         /// The maximum in [`HeaderLimits`].
         limit: u32,
     },
     /// The file has more metadata than allowed.
-    #[error("the file has at least {found_at_least} bytes of metadata, {limit} are allowed")]
+    #[error("the file has more than {limit} bytes of metadata")]
     TooMuchMetadata {
-        /// Number of bytes found when the parser stopped.
-        found_at_least: usize,
         /// The maximum in [`HeaderLimits`].
         limit: usize,
     },
@@ -209,13 +199,7 @@ impl JpegHeader {
     /// [`HeaderError`] if the file is not a JPEG, is truncated or inconsistent, or exceeds `limits`. Such a file
     /// should not reach a decoder.
     pub fn parse(jpeg: &[u8], limits: &HeaderLimits) -> Result<JpegHeader, HeaderError> {
-        if jpeg.is_empty() {
-            return Err(HeaderError::Empty);
-        }
-        if !jpeg.starts_with(&[0xFF, SOI]) {
-            return Err(HeaderError::NotJpeg);
-        }
-        let mut walk = MarkerWalk::new(jpeg, limits);
+        let mut walk = MarkerWalk::new(jpeg, limits)?;
         walk.read()?;
         walk.finish()
     }
@@ -233,10 +217,7 @@ impl JpegHeader {
         limits: &HeaderLimits,
         end: usize,
     ) -> Result<JpegHeader, HeaderError> {
-        if !jpeg.starts_with(&[0xFF, SOI]) {
-            return Err(HeaderError::NotJpeg);
-        }
-        let mut walk = MarkerWalk { start_only: true, ..MarkerWalk::new(jpeg, limits) };
+        let mut walk = MarkerWalk { start_only: true, ..MarkerWalk::new(jpeg, limits)? };
         walk.read()?;
         walk.at = end;
         walk.finish()
@@ -283,11 +264,17 @@ struct MarkerWalk<'a> {
 }
 
 impl<'a> MarkerWalk<'a> {
-    fn new(jpeg: &'a [u8], limits: &'a HeaderLimits) -> MarkerWalk<'a> {
-        MarkerWalk {
+    /// Starts after SOI; fails if `jpeg` does not begin with it.
+    fn new(jpeg: &'a [u8], limits: &'a HeaderLimits) -> Result<Self, HeaderError> {
+        if jpeg.is_empty() {
+            return Err(HeaderError::Empty);
+        }
+        if !jpeg.starts_with(&[0xFF, SOI]) {
+            return Err(HeaderError::NotJpeg);
+        }
+        Ok(MarkerWalk {
             jpeg,
             limits,
-            // The position after SOI.
             at: 2,
             frame: None,
             restart_interval: 0,
@@ -299,7 +286,7 @@ impl<'a> MarkerWalk<'a> {
             segment_count: 0,
             metadata_bytes: 0,
             start_only: false,
-        }
+        })
     }
 
     /// Reads the segments up to the end of the file, or up to the first scan if only the start is wanted.
@@ -379,22 +366,18 @@ impl<'a> MarkerWalk<'a> {
         Ok(())
     }
 
+    /// Counts a segment whose payload has `bytes` bytes; fails if that exceeds a limit.
     fn count(&mut self, marker: u8, bytes: usize) -> Result<(), HeaderError> {
+        let HeaderLimits { segments_max, metadata_bytes_max, .. } = *self.limits;
         self.segment_count += 1;
-        if self.segment_count > self.limits.segments_max {
-            return Err(HeaderError::TooManySegments {
-                found_at_least: self.segment_count,
-                limit: self.limits.segments_max,
-            });
+        if self.segment_count > segments_max {
+            return Err(HeaderError::TooMany { what: "segments", limit: segments_max });
         }
         if is_metadata(marker) {
             self.metadata_bytes += bytes;
-            if self.metadata_bytes > self.limits.metadata_bytes_max {
-                return Err(HeaderError::TooMuchMetadata {
-                    found_at_least: self.metadata_bytes,
-                    limit: self.limits.metadata_bytes_max,
-                });
-            }
+        }
+        if self.metadata_bytes > metadata_bytes_max {
+            return Err(HeaderError::TooMuchMetadata { limit: metadata_bytes_max });
         }
         Ok(())
     }
@@ -428,10 +411,7 @@ impl<'a> MarkerWalk<'a> {
         self.scans += 1;
         // Refused before the data is searched, so that a hostile file costs little.
         if self.scans > self.limits.scans_max {
-            return Err(HeaderError::TooManyScans {
-                found_at_least: self.scans,
-                limit: self.limits.scans_max,
-            });
+            return Err(HeaderError::TooMany { what: "scans", limit: self.limits.scans_max });
         }
         if self.start_only {
             return Ok(());

@@ -146,12 +146,12 @@ fn err_limits_are_enforced() {
         |parts: &[&[u8]]| JpegHeader::parse(&join(parts), &limits).map(|header| header.scans);
     let (frame, scan, comment) = (frame(0xC2, &[1]), scan(&[1]), segment(0xFE, &[&[0; 10]]));
     assert_eq!(parse(&[&comment, &comment, &frame, &scan, &scan]), Ok(2));
-    let scans = HeaderError::TooManyScans { found_at_least: 3, limit: 2 };
+    let scans = HeaderError::TooMany { what: "scans", limit: 2 };
     assert_eq!(parse(&[&frame, &scan, &scan, &scan, &scan]), Err(scans));
-    let bytes = HeaderError::TooMuchMetadata { found_at_least: 30, limit: 20 };
+    let bytes = HeaderError::TooMuchMetadata { limit: 20 };
     assert_eq!(parse(&[&comment, &comment, &comment, &frame, &scan]), Err(bytes));
     let table = segment(0xDB, &[]);
-    let segments = HeaderError::TooManySegments { found_at_least: 7, limit: 6 };
+    let segments = HeaderError::TooMany { what: "segments", limit: 6 };
     assert_eq!(parse(&[&table.repeat(5), &frame, &scan]), Err(segments));
 }
 
