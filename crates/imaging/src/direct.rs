@@ -8,7 +8,6 @@ use std::ops::Range;
 
 use crate::blend::blend_planes;
 use crate::render::{orient_planes, translate_mark};
-use crate::steps::check_crop;
 use crate::{
     Orientation, OutputOptions, RasterError, RenderPath, RenderStage, RenderStep, Watermark,
 };
@@ -104,7 +103,7 @@ impl DirectPlan {
         for step in steps {
             match step {
                 RenderStep::Crop(crop) => {
-                    check_crop(*crop, region.size()).ok()?;
+                    crop.checked_in(region.size()).ok()?;
                     region = Rect { x: region.x + crop.x, y: region.y + crop.y, ..*crop };
                 }
                 RenderStep::Watermark => canvases.push(region),
@@ -232,7 +231,7 @@ fn counted_from(reversed: bool) -> CountedFrom {
     if reversed { CountedFrom::End } else { CountedFrom::Start }
 }
 
-/// The reason why a direct render failed.
+/// The reason why a render from parts of the file failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DirectError {
     /// Random access failed; the picture has to be decoded as a whole.

@@ -29,7 +29,7 @@ use serde::Serialize;
 use strum::IntoStaticStr;
 use thiserror::Error;
 
-pub use bands::{BandsError, ParallelMap, decode_bands, in_sequence};
+pub use bands::{ParallelMap, decode_bands, in_sequence};
 pub use colour::is_profile_for as profile_fits;
 pub use direct::{DirectError, DirectOutput, DirectPlan, IndexedSource};
 pub use format::{ImageFormat, encode_pixels};

@@ -6,8 +6,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::bands::{BandsError, StripDecoder, decode_bands, in_sequence};
+use crate::bands::{StripDecoder, decode_bands, in_sequence};
 use crate::colour::SrgbConversion;
+use crate::direct::DirectError;
 use crate::linear::{Downscale, LightPixels, PixelRegion, STRIP_PIXELS, SampleLight};
 use crate::resize::decode_eighths;
 use crate::steps::whole_edge;
@@ -42,13 +43,6 @@ pub(crate) struct ReducedPicture<T> {
     pub(crate) decoded_pixels: u64,
     pub(crate) warning: Option<String>,
     pub(crate) render_path: RenderPath,
-}
-
-/// The reason why a strip could not be decoded and reduced.
-enum StripError {
-    /// The strip cannot be decoded separately.
-    Bands(BandsError),
-    Raster(RasterError),
 }
 
 /// The decoder's information about a strip.
@@ -144,7 +138,7 @@ impl Reduction<'_> {
             let bytes = ByteRanges::whole(self.file).with_cancellation(should_continue);
             match decode_bands(scan, index, colour, &bytes, scale, parallel_map) {
                 Ok(decoded) => return Ok((decoded, true)),
-                Err(BandsError::Scan(ScanError::Stopped)) => return Err(RasterError::Abandoned),
+                Err(ScanError::Stopped) => return Err(RasterError::Abandoned),
                 // The whole file may still be readable.
                 Err(_) => {}
             }
@@ -195,26 +189,24 @@ impl Reduction<'_> {
         let mut slabs = Vec::new();
         for slab in Downscale::new(size, channels, region, target).slabs() {
             let strips = slab.strips(DECODE_STRIP_PIXELS);
-            let pixels = slab.reduce_strips(&strips, bands.parallel_map, |strip| {
+            let pixels = slab.reduce_strips::<DirectError>(&strips, bands.parallel_map, |strip| {
                 let rows = slab.source_rows(strip);
-                let decoded = decoder.decode(rows.clone()).map_err(StripError::Bands)?;
+                let decoded = decoder.decode(rows.clone())?;
                 facts.lock().unwrap_or_else(PoisonError::into_inner).push(StripFacts {
                     first_row: rows.start,
                     decoded_pixels: decoded.decoded_pixels,
                     warning: decoded.warning.clone(),
                 });
-                let samples = self.conversion.convert(decoded.samples());
+                let samples = self.conversion.convert(decoded.samples())?;
                 let light = light_of(self.conversion).light_of();
-                Ok(slab.reduce_strip(strip, &samples.map_err(StripError::Raster)?, light))
+                Ok(slab.reduce_strip(strip, &samples, light))
             });
             match pixels {
                 Ok(pixels) => slabs.push(finish(pixels)),
-                Err(StripError::Bands(BandsError::Scan(ScanError::Stopped))) => {
-                    return Err(RasterError::Abandoned);
-                }
+                Err(DirectError::Scan(ScanError::Stopped)) => return Err(RasterError::Abandoned),
                 // The whole file may still be readable.
-                Err(StripError::Bands(_)) => return Ok(None),
-                Err(StripError::Raster(error)) => return Err(error),
+                Err(DirectError::Scan(_)) => return Ok(None),
+                Err(DirectError::Raster(error)) => return Err(error),
             }
         }
         let mut facts = facts.into_inner().unwrap_or_else(PoisonError::into_inner);

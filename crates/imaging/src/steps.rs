@@ -1,6 +1,6 @@
 //! Describes the steps of a render as data, which can be printed, hashed and tested without pixels.
 
-use geometry::{Rect, Size, scale_crop};
+use geometry::{CropError, Rect, Size, scale_crop};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -37,13 +37,8 @@ pub enum RenderStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum StepError {
     /// The rectangle is empty or extends beyond the picture.
-    #[error("crop {crop} leaves the {image} image")]
-    Outside {
-        /// The requested rectangle, in pixels of the picture.
-        crop: Rect,
-        /// The size of the picture at this step.
-        image: Size,
-    },
+    #[error(transparent)]
+    Crop(#[from] CropError),
     /// A rectangle would be enlarged, or scaled to nothing.
     #[error("a {} part of the image cannot be scaled down to {size}", region.size())]
     Enlarged {
@@ -61,7 +56,7 @@ pub fn output_size(upright: Size, steps: &[RenderStep]) -> Result<Size, StepErro
     steps.iter().try_fold(upright, |size, step| match step {
         RenderStep::Fit { long_px } => Ok(fit(size, *long_px)),
         RenderStep::Cover { width, height } => Ok(cover(size, *width, *height).1),
-        RenderStep::Crop(crop) => check_crop(*crop, size),
+        RenderStep::Crop(crop) => Ok(crop.checked_in(size)?.size()),
         RenderStep::Scale { region, size: to } => check_scale(*region, *to, size),
         RenderStep::Watermark => Ok(size),
     })
@@ -135,15 +130,9 @@ pub(crate) fn whole_edge(edge: u32, to: u32, from: u32) -> u32 {
     u32::try_from(whole).unwrap_or(u32::MAX)
 }
 
-/// Returns the size of `crop` if it is inside a picture of `image` pixels.
-pub(crate) fn check_crop(crop: Rect, image: Size) -> Result<Size, StepError> {
-    let inside = crop.checked_in(image);
-    inside.map(Rect::size).map_err(|_| StepError::Outside { crop, image })
-}
-
 /// Returns `to` if `region` is inside a picture of `image` pixels and can be scaled down to `to`.
 pub(crate) fn check_scale(region: Rect, to: Size, image: Size) -> Result<Size, StepError> {
-    let from = check_crop(region, image)?;
+    let from = region.checked_in(image)?;
     if (1..=from.width).contains(&to.width) && (1..=from.height).contains(&to.height) {
         Ok(to)
     } else {
@@ -232,7 +221,7 @@ mod tests {
         );
         let crop = Rect { x: 1000, y: 600, width: 25, height: 83 };
         let steps = [RenderStep::Fit { long_px: 1024 }, RenderStep::Crop(crop)];
-        let outside = StepError::Outside { crop, image: size(1024, 683) };
+        let outside = StepError::Crop(CropError::Outside { crop, image: size(1024, 683) });
         assert_eq!(output_size(size(6000, 4000), &steps), Err(outside));
         assert_eq!(outside.to_string(), "crop 25x83+1000+600 leaves the 1024x683 image");
     }
@@ -249,7 +238,8 @@ mod tests {
             assert_eq!(found, Err(expected));
         }
         let found = output_size(size(999, 800), &[scale(300, 200)]);
-        assert_eq!(found, Err(StepError::Outside { crop: region, image: size(999, 800) }));
+        let outside = CropError::Outside { crop: region, image: size(999, 800) };
+        assert_eq!(found, Err(outside.into()));
         let error = output_size(size(1000, 800), &[scale(1000, 9)]).unwrap_err().to_string();
         assert_eq!(error, "a 900x600 part of the image cannot be scaled down to 1000x9");
     }

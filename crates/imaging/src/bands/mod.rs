@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::{BandDecoder, collect, index};
 use geometry::{Rect, Size};
-use jpeg::codec::{self, CodecError, DecodeOutput, DecodeScale, Pixels};
+use jpeg::codec::{self, DecodeOutput, DecodeScale, Pixels};
 use jpeg::scan::index::ScanIndex;
 use jpeg::scan::{ByteRanges, Scan, ScanError, bands, crop};
 
@@ -14,17 +14,6 @@ pub type ParallelMap<'a> = &'a (dyn Fn(usize, &(dyn Fn(usize) + Sync)) + Sync);
 /// A [`ParallelMap`] that runs all work on the calling thread.
 pub fn in_sequence(count: usize, work: &(dyn Fn(usize) + Sync)) {
     (0..count).for_each(work);
-}
-
-/// The reason why decoding in bands failed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BandsError {
-    /// Bands of this picture would not be exact, or the picture is damaged.
-    #[error(transparent)]
-    Scan(#[from] ScanError),
-    /// libjpeg-turbo refused a band.
-    #[error(transparent)]
-    Codec(#[from] CodecError),
 }
 
 /// Number of rows of pixels above and below a strip that interpolation of its chroma needs. One row of chroma
@@ -84,8 +73,9 @@ impl<'a> StripDecoder<'a> {
 
     /// Decodes `rows`, with the same pixels as a decode of the whole picture.
     ///
-    /// Fails with [`ScanError::Sampling`] if restarts are too rare to decode strips separately.
-    pub(crate) fn decode(&self, rows: Range<usize>) -> Result<DecodedStrip, BandsError> {
+    /// Fails with [`ScanError::Sampling`] if restarts are too rare to decode strips separately, and with
+    /// [`ScanError::Bytes`] if libjpeg-turbo refuses the strip.
+    pub(crate) fn decode(&self, rows: Range<usize>) -> Result<DecodedStrip, ScanError> {
         let start = u32::try_from(rows.start).map_err(|_| ScanError::Outside)?;
         let end = u32::try_from(rows.end).map_err(|_| ScanError::Outside)?;
         let rows = start..end;
@@ -93,13 +83,14 @@ impl<'a> StripDecoder<'a> {
             Some(columns) => self.cut_out(columns, &rows)?,
             None => self.band(&rows)?,
         };
-        let DecodeOutput { value: pixels, warning } = codec::decode(&file, DecodeScale::FULL)?;
+        let decoded = codec::decode(&file, DecodeScale::FULL).map_err(|_| ScanError::Bytes)?;
+        let DecodeOutput { value: pixels, warning } = decoded;
         let stride = index(pixels.size.width) * pixels.channels;
         let samples = index(rows.start - top) * stride..index(rows.end - top) * stride;
         // The caller relies on the width of the columns.
         let width = self.columns.end - self.columns.start;
         if pixels.size.width != width || pixels.data.len() < samples.end {
-            return Err(ScanError::Bytes.into());
+            return Err(ScanError::Bytes);
         }
         Ok(DecodedStrip { decoded_pixels: pixels.size.pixels(), pixels, samples, warning })
     }
@@ -141,7 +132,7 @@ impl<'a> StripDecoder<'a> {
 /// # Errors
 ///
 /// [`ScanError::Sampling`] at the full size, or if bands of this picture cannot be decoded independently;
-/// [`ScanError::Stopped`] if the caller cancelled the work.
+/// [`ScanError::Stopped`] if the caller cancelled the work; [`ScanError::Bytes`] if libjpeg-turbo refuses a band.
 pub fn decode_bands(
     scan: &Scan,
     index: &ScanIndex,
@@ -149,15 +140,15 @@ pub fn decode_bands(
     bytes: &ByteRanges<'_>,
     scale: DecodeScale,
     parallel_map: ParallelMap<'_>,
-) -> Result<DecodeOutput<Pixels>, BandsError> {
+) -> Result<DecodeOutput<Pixels>, ScanError> {
     // At the full size libjpeg-turbo interpolates chroma between rows, also across the edges of bands.
     if !bands::are_exact(scan) || scale == DecodeScale::FULL {
-        return Err(ScanError::Sampling.into());
+        return Err(ScanError::Sampling);
     }
     let rows = bands::split(scan);
     let decoded = collect(parallel_map, rows.len(), |number| {
         let band = bands::band(scan, index, bytes, &rows[number], colour)?;
-        Ok::<_, BandsError>(codec::decode(&band, scale)?)
+        codec::decode(&band, scale).map_err(|_| ScanError::Bytes)
     });
     let size = scale.scaled_size(scan.size);
     let mut joined = Pixels { size, channels: 0, data: Vec::new() };
@@ -168,7 +159,7 @@ pub fn decode_bands(
         let Size { width, .. } = value.size;
         // Bands are joined row by row, so their widths must agree.
         if width != size.width {
-            return Err(ScanError::Bytes.into());
+            return Err(ScanError::Bytes);
         }
         joined.channels = value.channels;
         joined.data.extend_from_slice(&value.data);

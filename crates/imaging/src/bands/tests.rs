@@ -74,5 +74,5 @@ fn a_cancelled_strip_is_not_decoded() {
     let bands = BandDecoder { should_continue: &|| false, ..decoder_of(&indexed) };
     let decoder = StripDecoder::new(&bands, &jpeg, Rect::new(0, 0, Size::new(64, 64)));
     let stopped = decoder.decode(0..16).err();
-    assert_eq!(stopped, Some(BandsError::Scan(ScanError::Stopped)));
+    assert_eq!(stopped, Some(ScanError::Stopped));
 }

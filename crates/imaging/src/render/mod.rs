@@ -15,11 +15,11 @@ use crate::linear::{PixelRegion, SampleLight, scale_region};
 use crate::mark::Watermark;
 use crate::reduce::{Reduction, light_of};
 use crate::resize::crop_pixels;
-use crate::steps::{check_crop, check_scale, cover, fit};
+use crate::steps::{check_scale, cover, fit};
 use crate::{
     ImageFormat, Orientation, OutputColour, OutputOptions, OutputSampling, RasterError, RenderJob,
-    RenderOutput, RenderPath, RenderSource, RenderStage, RenderStep, ReversedAxes, colour, index,
-    interest,
+    RenderOutput, RenderPath, RenderSource, RenderStage, RenderStep, ReversedAxes, StepError,
+    colour, index, interest,
 };
 use geometry::{Rect, Size};
 use jpeg::codec::{
@@ -131,7 +131,7 @@ impl<'a> RenderState<'a> {
         match step {
             RenderStep::Watermark => self.marks.push(self.region),
             RenderStep::Crop(crop) => {
-                check_crop(*crop, size)?;
+                crop.checked_in(size).map_err(StepError::from)?;
                 self.cut(*crop);
             }
             RenderStep::Scale { region, size: to } => {
