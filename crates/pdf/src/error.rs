@@ -23,20 +23,14 @@ pub enum PdfError {
     /// The page tree has no page.
     #[error("the pdf has no page, expected at least one")]
     NoPages,
-    /// The file is too long.
-    #[error("the pdf has {found} bytes, expected at most {max}")]
-    TooManyBytes {
-        /// The length of the file in bytes.
+    /// The file is too long or has too many objects.
+    #[error("the pdf has {found} {what}, expected at most {max}")]
+    TooMany {
+        /// The counted items: `bytes` or `objects`.
+        what: &'static str,
+        /// The number in the file.
         found: usize,
-        /// The limit in bytes.
-        max: usize,
-    },
-    /// The file has too many objects.
-    #[error("the pdf has {found} objects, expected at most {max}")]
-    TooManyObjects {
-        /// The number of objects in the file.
-        found: usize,
-        /// The maximum number of objects.
+        /// The limit.
         max: usize,
     },
     /// The page tree, colour spaces or functions are nested too deeply.

@@ -16,7 +16,7 @@ const HEADER_WITHIN: usize = 1024;
 /// Fails if the file is not a PDF, is encrypted, is malformed beyond repair or exceeds a limit.
 pub(super) fn load(bytes: &[u8], limits: &PdfLimits) -> Result<Document, PdfError> {
     if bytes.len() > limits.bytes {
-        return Err(PdfError::TooManyBytes { found: bytes.len(), max: limits.bytes });
+        return Err(PdfError::TooMany { what: "bytes", found: bytes.len(), max: limits.bytes });
     }
     if !has_header(bytes) {
         return Err(PdfError::NotPdf { found: bytes.len() });
@@ -34,7 +34,7 @@ pub(super) fn load(bytes: &[u8], limits: &PdfLimits) -> Result<Document, PdfErro
     // The number is only known after loading; until then the length of the file bounds it.
     if document.objects.len() > limits.objects {
         let found = document.objects.len();
-        return Err(PdfError::TooManyObjects { found, max: limits.objects });
+        return Err(PdfError::TooMany { what: "objects", found, max: limits.objects });
     }
     Ok(document)
 }
@@ -114,7 +114,7 @@ pub(super) fn pages<'a>(
         // Counted before they are visited, because an array can repeat one reference millions of times.
         let Some(rest) = kids_left.checked_sub(kids.len()) else {
             let found = kids.len().saturating_add(limits.objects);
-            return Err(PdfError::TooManyObjects { found, max: limits.objects });
+            return Err(PdfError::TooMany { what: "objects", found, max: limits.objects });
         };
         kids_left = rest;
         let below = inherit(node, &above);

@@ -359,9 +359,9 @@ fn refused(sheet: TestDocument, change: impl Fn(&mut PdfLimits)) -> PdfError {
 #[test]
 fn limits_are_named_when_they_are_reached() {
     let error = refused(TestDocument::new("f"), |limits| limits.bytes = 10);
-    assert!(matches!(error, PdfError::TooManyBytes { max: 10, .. }));
+    assert!(matches!(error, PdfError::TooMany { what: "bytes", max: 10, .. }));
     let error = refused(TestDocument::new("f"), |limits| limits.objects = 2);
-    assert_eq!(error, PdfError::TooManyObjects { found: 5, max: 2 });
+    assert_eq!(error, PdfError::TooMany { what: "objects", found: 5, max: 2 });
     let error = refused(TestDocument::new("f f f f f"), |limits| limits.operators = 3);
     assert_eq!(error, PdfError::TooManyOperators { max: 3 });
     let bomb = || {
