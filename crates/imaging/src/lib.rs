@@ -42,7 +42,7 @@ pub use resize::decoded_size;
 pub use steps::{RenderStep, StepError, output_size, scaled_size, shown_region};
 
 /// The picture to render, with the properties that the caller has read from its metadata.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct RenderSource<'a> {
     /// The format of `file`.
     pub format: ImageFormat,
@@ -76,12 +76,6 @@ pub struct BandDecoder<'a> {
     pub parallel_map: ParallelMap<'a>,
     /// Called before each band; `false` cancels the render.
     pub should_continue: ShouldContinue<'a>,
-}
-
-impl std::fmt::Debug for BandDecoder<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Bands").field("scan", &self.scan).finish_non_exhaustive()
-    }
 }
 
 /// Chroma subsampling of the output.
@@ -146,7 +140,7 @@ fn is_jpeg(format: &ImageFormat) -> bool {
 }
 
 /// One render: the original, the steps, and the options of the result.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct RenderJob<'a> {
     /// The picture to render.
     pub source: RenderSource<'a>,

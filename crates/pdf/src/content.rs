@@ -23,7 +23,7 @@ enum PaintKind {
 }
 
 /// The current colour spaces.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct CurrentSpaces {
     fill: Rc<PdfColourSpace>,
     stroke: Rc<PdfColourSpace>,

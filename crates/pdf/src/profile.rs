@@ -101,9 +101,3 @@ fn black_point_levels(
     }
     Some(levels)
 }
-
-impl std::fmt::Debug for GreyProfile {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Profile").field("components", &self.components).finish_non_exhaustive()
-    }
-}

@@ -12,7 +12,6 @@ use crate::space::PdfColourSpace;
 use crate::{PdfError, PdfLimits};
 
 /// A document, which is read-only, with the state while it is processed.
-#[derive(Debug)]
 pub(super) struct DocumentScope<'a> {
     pub(super) document: &'a Document,
     pub(super) budget: WorkBudget,

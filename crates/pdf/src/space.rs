@@ -12,7 +12,7 @@ use crate::profile::GreyProfile;
 use crate::scope::DocumentScope;
 
 /// A parsed colour space.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) enum PdfColourSpace {
     /// DeviceGray and equivalent spaces.
     Grey,

@@ -135,12 +135,6 @@ pub struct Watermark {
     layers: RecentMarks<grids::MarkLayers>,
 }
 
-impl std::fmt::Debug for Watermark {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Marker").field("id", &self.id).finish_non_exhaustive()
-    }
-}
-
 fn in_range(name: &'static str, value: f32, valid: bool) -> Result<f32, MarkError> {
     if valid { Ok(value) } else { Err(MarkError::Fraction(name)) }
 }

@@ -476,12 +476,6 @@ pub struct ByteRanges<'a> {
     should_continue: Option<ShouldContinue<'a>>,
 }
 
-impl std::fmt::Debug for ByteRanges<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Bytes").field("pieces", &self.pieces).finish_non_exhaustive()
-    }
-}
-
 impl<'a> ByteRanges<'a> {
     /// Wraps a whole file, so that every range can be read.
     #[must_use]
