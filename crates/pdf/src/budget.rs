@@ -43,18 +43,14 @@ impl WorkBudget {
     /// Spends `bytes` of decoded data.
     pub(super) fn take_bytes(&mut self, bytes: usize) -> Result<(), PdfError> {
         let rest = self.decoded_bytes.checked_sub(bytes);
-        self.decoded_bytes = rest.ok_or_else(|| self.too_much_data())?;
+        self.decoded_bytes =
+            rest.ok_or(PdfError::TooMuchData { max: self.limits.decoded_bytes })?;
         Ok(())
     }
 
     /// Returns the number of bytes that can still be spent, so that decoders can stop in time.
     pub(super) fn decoded_bytes(&self) -> usize {
         self.decoded_bytes
-    }
-
-    /// Returns the error for data that exceeds the budget.
-    pub(super) fn too_much_data(&self) -> PdfError {
-        PdfError::TooMuchData { max: self.limits.decoded_bytes }
     }
 
     /// Spends one operator of a content stream.
@@ -87,8 +83,9 @@ impl WorkBudget {
         Ok(())
     }
 
-    /// Returns the maximum nesting of colour spaces, functions and forms.
-    pub(super) fn depth_max(&self) -> usize {
-        self.limits.depth
+    /// Refuses colour spaces, functions or forms, which `what` names, that are nested beyond the limit.
+    pub(super) fn check_depth(&self, depth: usize, what: &'static str) -> Result<(), PdfError> {
+        let max = self.limits.depth;
+        if depth > max { Err(PdfError::TooDeep { what, max }) } else { Ok(()) }
     }
 }

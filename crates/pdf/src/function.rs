@@ -55,7 +55,7 @@ impl PdfFunction {
         object: &Object,
         depth: usize,
     ) -> Result<Option<PdfFunction>, PdfError> {
-        scope.check_depth(depth, "functions")?;
+        scope.budget.check_depth(depth, "functions")?;
         let document = scope.document;
         let object = resolve(document, object);
         let Some(dictionary) = dictionary_of(object) else { return Ok(None) };

@@ -78,7 +78,7 @@ impl OperatorCounter<'_> {
         resources: &Dictionary,
         depth: usize,
     ) -> Result<u64, PdfError> {
-        self.scope.check_depth(depth, "forms")?;
+        self.scope.budget.check_depth(depth, "forms")?;
         let document = self.scope.document;
         // The sums saturate: nested forms exceed 64 bits easily, and any such sum exceeds the limit.
         let mut count = 0_u64;

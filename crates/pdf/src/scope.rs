@@ -25,12 +25,6 @@ impl<'a> DocumentScope<'a> {
         DocumentScope { document, budget: WorkBudget::new(limits), spaces: HashMap::new() }
     }
 
-    /// Refuses nesting beyond the limit.
-    pub(super) fn check_depth(&self, depth: usize, what: &'static str) -> Result<(), PdfError> {
-        let max = self.budget.depth_max();
-        if depth > max { Err(PdfError::TooDeep { what, max }) } else { Ok(()) }
-    }
-
     /// Returns the data of a stream after its lossless filters.
     pub(super) fn data(&mut self, stream: &Stream) -> Result<Vec<u8>, PdfError> {
         Ok(self.decoded(stream)?.bytes)

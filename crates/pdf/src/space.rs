@@ -211,7 +211,7 @@ struct SpaceParser<'s, 'd> {
 impl SpaceParser<'_, '_> {
     /// Parses a space that is an object or a name.
     fn space(&mut self, object: &Object) -> Result<Option<Rc<PdfColourSpace>>, PdfError> {
-        self.scope.check_depth(self.depth, "colour spaces")?;
+        self.scope.budget.check_depth(self.depth, "colour spaces")?;
         let id = object.as_reference().ok();
         if let Some(space) = id.and_then(|id| self.scope.spaces.get(&id)) {
             return Ok(Some(Rc::clone(space)));

@@ -337,7 +337,7 @@ impl AuthorizationRequest {
 fn scopes(parameters: &OAuthParameters) -> Result<ScopeSet, AuthorizationRefusal> {
     let scopes = ScopeSet::parse(parameters.find("scope").unwrap_or_default());
     match scopes {
-        Ok(scopes) if scopes.is_empty() => Ok(ScopeSet::from_scopes(&[Scope::Roles])),
+        Ok(scopes) if scopes.is_empty() => Ok(ScopeSet::NONE.with(Scope::Roles)),
         Ok(scopes) => Ok(scopes),
         Err(cause) => refuse(OAuthErrorCode::InvalidScope, cause.to_string()),
     }

@@ -274,8 +274,12 @@ mod tests {
         }
     }
 
+    fn set(scopes: &[Scope]) -> ScopeSet {
+        scopes.iter().copied().fold(ScopeSet::NONE, ScopeSet::with)
+    }
+
     fn opened(scopes: &[Scope], enforced: bool, admin: bool) -> Vec<Permission> {
-        let (scopes, user) = (ScopeSet::from_scopes(scopes), user(admin));
+        let (scopes, user) = (set(scopes), user(admin));
         Permission::all()
             .filter(|permission| permission.is_granted(scopes, enforced, &user))
             .collect()
@@ -339,9 +343,7 @@ mod tests {
             assert!(!opened(&admin, enforced, false).contains(&Permission::Commissioned));
             assert!(!opened(&admin, enforced, true).contains(&Permission::EveryItem));
             let provider = User { roles: vec![ROLE_PROVIDER.to_owned()], ..user(false) };
-            let opens = |one: Permission| {
-                one.is_granted(ScopeSet::from_scopes(ROLES), enforced, &provider)
-            };
+            let opens = |one: Permission| one.is_granted(set(ROLES), enforced, &provider);
             assert!(opens(Permission::EveryItem) && opens(Permission::Ingest));
         }
     }
@@ -350,7 +352,7 @@ mod tests {
     fn an_operator_operates_and_sees_no_more_of_the_archive() {
         let operator = User { roles: vec![ROLE_OPERATOR.to_owned()], ..user(true) };
         let opens = |one: Permission, scopes: &[Scope], enforced| {
-            one.is_granted(ScopeSet::from_scopes(scopes), enforced, &operator)
+            one.is_granted(set(scopes), enforced, &operator)
         };
         assert!(opens(Permission::Operate, ROLES, false));
         assert!(!opens(Permission::Operate, ROLES, true));
@@ -371,6 +373,6 @@ mod tests {
 
     #[test]
     fn a_key_takes_the_scopes_of_a_key() {
-        assert_eq!(ScopeSet::from_scopes(KEY), ScopeSet::for_api_key());
+        assert_eq!(set(KEY), ScopeSet::for_api_key());
     }
 }

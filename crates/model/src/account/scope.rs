@@ -65,12 +65,6 @@ impl ScopeSet {
     /// The empty set of scopes.
     pub const NONE: Self = Self(0);
 
-    /// Builds the set of `scopes`.
-    #[must_use]
-    pub fn from_scopes(scopes: &[Scope]) -> Self {
-        Self(scopes.iter().fold(0, |bits, scope| bits | scope.bit()))
-    }
-
     /// Returns the scopes of an API key: all but `admin`.
     #[must_use]
     pub fn for_api_key() -> Self {
