@@ -64,21 +64,18 @@ impl IndexSnapshot {
         }
         Ok(MatchedDocuments { snapshot: self, sets })
     }
-}
 
-impl IndexSnapshot {
     /// Returns the documents of each segment that contain `words`, possibly including removed ones.
     pub(crate) fn documents_with(
         &self,
         words: &WordPattern,
         is_over: DeadlineCheck<'_>,
     ) -> Result<Vec<Arc<RoaringBitmap>>> {
-        let mut sets = Vec::with_capacity(self.segments.len());
-        for segment in &self.segments {
+        let sets = self.segments.iter().map(|segment| {
             let evaluation = SegmentEvaluation { snapshot: self, segment, is_over };
-            sets.push(evaluation.cached_set(FilterCondition::Words(words.clone()))?);
-        }
-        Ok(sets)
+            evaluation.cached_set(FilterCondition::Words(words.clone()))
+        });
+        sets.collect()
     }
 }
 
@@ -105,12 +102,11 @@ impl MatchedDocuments<'_> {
         query: &Query,
         is_over: DeadlineCheck<'_>,
     ) -> Result<Vec<RoaringBitmap>> {
-        let mut sets = Vec::with_capacity(self.sets.len());
-        for (segment, found) in self.snapshot.segments.iter().zip(&self.sets) {
+        let sets = self.snapshot.segments.iter().zip(&self.sets).map(|(segment, found)| {
             let evaluation = SegmentEvaluation { snapshot: self.snapshot, segment, is_over };
-            sets.push(found & &*evaluation.evaluate(query)?);
-        }
-        Ok(sets)
+            evaluation.evaluate(query).map(|matching| found & &*matching)
+        });
+        sets.collect()
     }
 
     /// Returns the version numbers on a page; `query` determines the relevance.
@@ -142,12 +138,11 @@ impl MatchedDocuments<'_> {
         facets: &[Facet],
         is_over: DeadlineCheck<'_>,
     ) -> Result<Vec<FacetCounts>> {
-        let mut counted = Vec::with_capacity(facets.len());
-        for facet in facets {
-            let size = FACET_COUNTS_MAX;
-            counted.push((*facet, facets::most_frequent(self, *facet, size, &|_| true, is_over)?));
-        }
-        Ok(counted)
+        let counted = facets.iter().map(|&facet| {
+            let counts = facets::most_frequent(self, facet, FACET_COUNTS_MAX, &|_| true, is_over);
+            counts.map(|counts| (facet, counts))
+        });
+        counted.collect()
     }
 }
 

@@ -214,20 +214,10 @@ impl VersionAdder<'_> {
 
 /// Splits tags into the words of properties, with the gaps between values, and the words with accents.
 fn split_tags(tags: &str) -> (String, String) {
-    let mut properties = String::with_capacity(tags.len());
-    let mut accents = String::new();
-    for token in tags.split(' ') {
-        // Tokens of properties have a single `=`.
-        let text = match token.find("==") {
-            Some(_) => &mut accents,
-            None => &mut properties,
-        };
-        if !text.is_empty() {
-            text.push(' ');
-        }
-        text.push_str(token);
-    }
-    (properties, accents)
+    // Tokens of properties have a single `=`.
+    let (accents, properties): (Vec<&str>, Vec<&str>) =
+        tags.split(' ').partition(|token| token.contains("=="));
+    (properties.join(" "), accents.join(" "))
 }
 
 #[cfg(test)]
