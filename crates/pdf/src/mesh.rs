@@ -121,10 +121,8 @@ struct MeshPart {
 fn read_part(mesh: &MeshFormat, bits: &mut MeshBits<'_>, components: usize) -> Option<MeshPart> {
     let flag = if mesh.flag_bits > 0 { bits.read(mesh.flag_bits)? } else { 0 };
     let (coordinate_count, colour_count) = mesh.parts(flag);
-    let mut coordinates = Vec::with_capacity(coordinate_count);
-    for _ in 0..coordinate_count {
-        coordinates.push(bits.read(mesh.coordinate_bits)?);
-    }
+    let coordinates = (0..coordinate_count).map(|_| bits.read(mesh.coordinate_bits));
+    let coordinates = coordinates.collect::<Option<Vec<u32>>>()?;
     let mut colours = Vec::with_capacity(colour_count);
     for _ in 0..colour_count {
         let mut colour = Vec::with_capacity(components);

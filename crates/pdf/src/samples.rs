@@ -57,19 +57,17 @@ impl ImageSamples {
             return None;
         }
         let max = (1usize << self.bits.min(8)) - 1;
-        let mut tables = Vec::with_capacity(self.components);
-        for component in 0..self.components {
+        let tables = (0..self.components).map(|component| {
             let range = space.sample_range(component, self.bits);
             let interval =
                 decode.map_or(range, |decode| [decode[2 * component], decode[2 * component + 1]]);
-            let mut table = Vec::with_capacity(max + 1);
-            for sample in 0..=max {
+            let table = (0..=max).map(|sample| {
                 let value = interpolate(real(sample), [0.0, real(max)], interval);
-                table.push(byte(interpolate(value, range, [0.0, 1.0])));
-            }
-            tables.push(table);
-        }
-        Some(tables)
+                byte(interpolate(value, range, [0.0, 1.0]))
+            });
+            table.collect()
+        });
+        Some(tables.collect())
     }
 }
 

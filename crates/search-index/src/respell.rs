@@ -28,10 +28,8 @@ impl MatchedDocuments<'_> {
         typed: &[Word],
         is_over: DeadlineCheck<'_>,
     ) -> Result<Option<Vec<String>>> {
-        let mut known = Vec::with_capacity(typed.len());
-        for word in typed {
-            known.push(self.has_match(std::slice::from_ref(word), is_over)?);
-        }
+        let known = typed.iter().map(|word| self.has_match(std::slice::from_ref(word), is_over));
+        let known = known.collect::<Result<Vec<bool>>>()?;
         let unknown = known.iter().filter(|is_known| !**is_known).count();
         if unknown == 0 || unknown > RESPELLED_WORDS_MAX {
             return Ok(None);
