@@ -65,7 +65,7 @@ impl ImageSamples {
                 let value = interpolate(real(sample), [0.0, real(max)], interval);
                 byte(interpolate(value, range, [0.0, 1.0]))
             });
-            table.collect()
+            table.collect::<Vec<u8>>()
         });
         Some(tables.collect())
     }
