@@ -174,8 +174,10 @@ async fn show_one(
         // The latest first.
         removed => Serde(removed.into_iter().rev().collect::<Vec<_>>()),
         mistakes => refusal.map(ApiRefusal::sentences),
-        ..Serde(head),
-        ..numbered_pager(&here, page, page * SITE_COLLECTION_ITEMS_PER_PAGE < total)
+        ..context! {
+            ..Serde(head),
+            ..numbered_pager(&here, page, page * SITE_COLLECTION_ITEMS_PER_PAGE < total)
+        }
     };
     member.page_with(status_of(refusal), "collection.html", context)
 }
