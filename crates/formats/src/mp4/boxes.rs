@@ -1,6 +1,6 @@
 //! Parses boxes and their fields, without trusting any length.
 
-use crate::mp4::BoxKind;
+use crate::mp4::box_kind::BoxKind;
 use crate::mp4::error::VideoError;
 
 /// The header of a box, not yet validated against the parent.

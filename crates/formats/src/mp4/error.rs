@@ -4,7 +4,7 @@ use std::io;
 
 use thiserror::Error;
 
-use crate::mp4::BoxKind;
+use crate::mp4::box_kind::BoxKind;
 
 /// The damage of a video file, or the limit that it exceeds.
 #[derive(Debug, Error)]

@@ -8,45 +8,24 @@
 //! The parser is our own, because the published parser that we evaluated (`re_mp4` 0.5.1) lists every sample of
 //! every track and panics on two of three files with one modified entry count.
 
+mod box_kind;
 mod boxes;
 mod display;
 mod error;
 mod fragments;
+mod limits;
 mod movie;
 mod scan;
 
-use std::fmt;
 use std::io::{Read, Seek};
 
+pub use crate::mp4::box_kind::BoxKind;
 pub use crate::mp4::error::VideoError;
+pub use crate::mp4::limits::VideoLimits;
 
 use crate::mp4::fragments::add_fragment;
 use crate::mp4::movie::MovieIndex;
 use crate::mp4::scan::{read_exactly, scan};
-
-/// The four-character code of a box, or of the codec of a sample entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BoxKind(pub [u8; 4]);
-
-impl BoxKind {
-    const MOOF: Self = Self(*b"moof");
-    const MOOV: Self = Self(*b"moov");
-}
-
-/// Prints the four characters, or their bytes in hexadecimal if one of them is not printable ASCII.
-impl fmt::Display for BoxKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A code of only spaces would print as nothing.
-        match std::str::from_utf8(&self.0).map(|text| text.trim_end_matches(' ')) {
-            Ok(text)
-                if !text.is_empty() && text.bytes().all(|b| b == b' ' || b.is_ascii_graphic()) =>
-            {
-                f.write_str(text)
-            }
-            Ok(_) | Err(_) => write!(f, "0x{:08x}", u32::from_be_bytes(self.0)),
-        }
-    }
-}
 
 /// The properties of a video file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,41 +40,6 @@ pub struct VideoFacts {
     pub bitrate_bps: u64,
     /// True if the index precedes the media data, so that playback can start before the download ends.
     pub fast_start: bool,
-}
-
-/// The limits on parsing a video file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VideoLimits {
-    /// Bytes of the index, which is held in memory.
-    pub index_bytes: u64,
-    /// Total bytes of all fragment headers; one at a time is held in memory.
-    pub fragments_bytes: u64,
-    /// The number of top-level boxes.
-    pub boxes: usize,
-    /// The number of tracks of any kind.
-    pub tracks: usize,
-    /// Width and height in pixels.
-    pub side_px: u32,
-    pub duration_ms: u64,
-}
-
-impl Default for VideoLimits {
-    fn default() -> Self {
-        Self {
-            // Two hours at 50 frames per second with sound have about 10 MB.
-            index_bytes: 16 * 1024 * 1024,
-            // Two hours in one-second fragments have about 15 MB.
-            fragments_bytes: 64 * 1024 * 1024,
-            // A day in one-second fragments has about 170,000.
-            boxes: 200_000,
-            // Real videos have fewer than 20.
-            tracks: 64,
-            // The highest level of H.265 ends at 16,888.
-            side_px: 32_768,
-            // A video of more than 30 days has a damaged header.
-            duration_ms: 30 * 24 * 3600 * 1000,
-        }
-    }
 }
 
 /// Reads the properties of a video file of `size_bytes` bytes.

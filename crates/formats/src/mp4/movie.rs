@@ -1,9 +1,10 @@
 //! Parses the index of a movie: its tracks, their durations and sizes.
 
+use crate::mp4::box_kind::BoxKind;
 use crate::mp4::boxes::{BoxFields, BoxIterator, find, load};
 use crate::mp4::display::{DisplayMatrix, VideoGeometry};
 use crate::mp4::error::VideoError;
-use crate::mp4::{BoxKind, VideoLimits};
+use crate::mp4::limits::VideoLimits;
 
 /// The relevant parts of a movie's index.
 pub(super) struct MovieIndex {

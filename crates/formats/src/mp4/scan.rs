@@ -5,9 +5,10 @@ use std::{
     ops::Range,
 };
 
+use crate::mp4::box_kind::BoxKind;
 use crate::mp4::boxes::BoxHeader;
 use crate::mp4::error::VideoError;
-use crate::mp4::{BoxKind, VideoLimits};
+use crate::mp4::limits::VideoLimits;
 
 /// The boxes with which a file may start. QuickTime files before 2001 have no `ftyp`.
 const FIRST: [&[u8; 4]; 10] =
