@@ -1,6 +1,6 @@
 //! Writes the records of a zip archive, that is, everything except the contents (APPNOTE §4.3).
 
-use crate::zip::{ArchiveEntry, CompressionMethod};
+use crate::zip::entry::{ArchiveEntry, CompressionMethod};
 
 /// From this value on, a 32-bit field refers to its ZIP64 counterpart (APPNOTE §4.4.1.4).
 pub(super) const ZIP64_SIZE_MIN: u64 = 0xffff_ffff;

@@ -2,8 +2,9 @@
 
 use std::{collections::HashSet, ops::Range};
 
+use crate::zip::entry::ArchiveEntry;
+use crate::zip::error::ArchiveError;
 use crate::zip::headers::{CentralDirectory, local_bytes, put_local, put_record, record_bytes};
-use crate::zip::{ArchiveEntry, ArchiveError};
 
 /// The number of directory records per piece: about ten kilobytes.
 const RECORDS_PER_PIECE: usize = 128;

@@ -2,8 +2,10 @@
 
 use miniz_oxide::deflate::compress_to_vec;
 
+use crate::zip::entry::{ArchiveEntry, CompressionMethod};
 use crate::zip::layout::length;
-use crate::zip::{ArchiveEntry, CompressionMethod, DosTime, EntryName};
+use crate::zip::name::EntryName;
+use crate::zip::time::DosTime;
 
 /// The default compression level of zip programs.
 const LEVEL: u8 = 6;
