@@ -1,7 +1,7 @@
 //! Blends a watermark into pixels and planes of every colour space.
 
 use crate::index;
-use geometry::Size;
+use geometry::{Rect, Size};
 use jpeg::codec::{ColourSpace, Pixels, Planes};
 
 /// The bitmap of a watermark, drawn at its final size.
@@ -18,6 +18,15 @@ pub(crate) struct MarkBitmap {
 pub(crate) struct MarkPosition {
     pub(crate) x: i64,
     pub(crate) y: i64,
+}
+
+/// Converts the position of a watermark on `canvas` to a position in `region`; both rectangles are in
+/// the same pixels.
+pub(crate) fn translate_mark(position: MarkPosition, canvas: Rect, region: Rect) -> MarkPosition {
+    MarkPosition {
+        x: position.x + i64::from(canvas.x) - i64::from(region.x),
+        y: position.y + i64::from(canvas.y) - i64::from(region.y),
+    }
 }
 
 /// The colour model of the samples into which a mark is blended.

@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use crate::blend::blend_planes;
-use crate::render::{orient_planes, translate_mark};
+use crate::blend::{blend_planes, translate_mark};
+use crate::orient::orient_planes;
 use crate::{
     Orientation, OutputOptions, RasterError, RenderPath, RenderStage, RenderStep, Watermark,
 };

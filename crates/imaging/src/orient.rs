@@ -1,8 +1,8 @@
-//! Turns stored pixels upright by the eight EXIF orientations.
+//! Turns stored pixels and planes upright by the eight EXIF orientations.
 
 use crate::index;
 use geometry::{Rect, Size};
-use jpeg::codec::Pixels;
+use jpeg::codec::{Pixels, Planes};
 use serde::Serialize;
 use strum::{EnumIter, IntoEnumIterator};
 
@@ -160,6 +160,36 @@ impl Orientation {
 /// Returns the start of a part of an edge, counted from the other end.
 fn mirrored(start: u32, length: u32, edge: u32) -> u32 {
     edge.saturating_sub(start.saturating_add(length))
+}
+
+/// Cuts `region`, which must be on the chroma grid, out of the planes and turns each plane upright.
+pub(crate) fn orient_planes(planes: Planes, region: Rect, orientation: Orientation) -> Planes {
+    let upright = orientation == Orientation::Upright;
+    let Planes { size, space, chroma, data } = planes;
+    if upright && size == region.size() {
+        return Planes { size, space, chroma, data };
+    }
+    let layout = Planes::layout(size, space, chroma);
+    let target = Planes::layout(region.size(), space, chroma);
+    let (across, down) = chroma.cell();
+    let mut out = Vec::with_capacity(Planes::sample_count(&target));
+    for (number, (from, to)) in layout.iter().zip(&target).enumerate() {
+        let (x, y) =
+            if number == 0 { (region.x, region.y) } else { (region.x / across, region.y / down) };
+        let mut part = Vec::with_capacity(to.width * to.height);
+        for row in 0..to.height {
+            let start = from.start + (index(y) + row) * from.width + index(x);
+            part.extend_from_slice(&data[start..start + to.width]);
+        }
+        let size = Size { width: edge(to.width), height: edge(to.height) };
+        out.extend(orientation.orient(Pixels { size, channels: 1, data: part }).data);
+    }
+    let chroma = if orientation.swaps_axes() { chroma.transposed() } else { chroma };
+    Planes { size: orientation.oriented_size(region.size()), space, chroma, data: out }
+}
+
+fn edge(value: usize) -> u32 {
+    u32::try_from(value).expect("edges come from 32-bit sizes")
 }
 
 #[cfg(test)]

@@ -8,18 +8,19 @@
 //! converted first, because only then do their samples determine the light.
 
 use crate::bands::in_sequence;
-use crate::blend::{MarkPosition, SampleModel, blend_pixels, blend_planes};
+use crate::blend::{SampleModel, blend_pixels, blend_planes, translate_mark};
 use crate::colour::SrgbConversion;
 use crate::format::{DecodableFile, UnencodedPicture};
 use crate::linear::{PixelRegion, SampleLight, scale_region};
 use crate::mark::Watermark;
+use crate::orient::orient_planes;
 use crate::reduce::{Reduction, light_of};
 use crate::resize::crop_pixels;
 use crate::steps::{check_scale, cover, fit};
 use crate::{
-    ImageFormat, Orientation, OutputColour, OutputOptions, OutputSampling, RasterError, RenderJob,
+    ImageFormat, OutputColour, OutputOptions, OutputSampling, RasterError, RenderJob,
     RenderOutput, RenderPath, RenderSource, RenderStage, RenderStep, ReversedAxes, StepError,
-    colour, index, interest,
+    colour, interest,
 };
 use geometry::{Rect, Size};
 use jpeg::codec::{
@@ -394,15 +395,6 @@ impl<'a> RenderState<'a> {
     }
 }
 
-/// Converts the position of a watermark on `canvas` to a position in `region`; both rectangles are in
-/// the same pixels.
-pub(super) fn translate_mark(position: MarkPosition, canvas: Rect, region: Rect) -> MarkPosition {
-    MarkPosition {
-        x: position.x + i64::from(canvas.x) - i64::from(region.x),
-        y: position.y + i64::from(canvas.y) - i64::from(region.y),
-    }
-}
-
 /// Returns whether a stored rectangle starts on a boundary between chroma samples, and on reversed axes also ends
 /// on a boundary.
 fn is_on_chroma_grid(stored: Rect, reversed: ReversedAxes, chroma: ChromaSubsampling) -> bool {
@@ -412,36 +404,6 @@ fn is_on_chroma_grid(stored: Rect, reversed: ReversedAxes, chroma: ChromaSubsamp
     let rows_fit = stored.y.is_multiple_of(down)
         && (!reversed.rows || (stored.y + stored.height).is_multiple_of(down));
     columns_fit && rows_fit
-}
-
-/// Cuts `region`, which must be on the chroma grid, out of the planes and turns each plane upright.
-pub(super) fn orient_planes(planes: Planes, region: Rect, orientation: Orientation) -> Planes {
-    let upright = orientation == Orientation::Upright;
-    let Planes { size, space, chroma, data } = planes;
-    if upright && size == region.size() {
-        return Planes { size, space, chroma, data };
-    }
-    let layout = Planes::layout(size, space, chroma);
-    let target = Planes::layout(region.size(), space, chroma);
-    let (across, down) = chroma.cell();
-    let mut out = Vec::with_capacity(Planes::sample_count(&target));
-    for (number, (from, to)) in layout.iter().zip(&target).enumerate() {
-        let (x, y) =
-            if number == 0 { (region.x, region.y) } else { (region.x / across, region.y / down) };
-        let mut part = Vec::with_capacity(to.width * to.height);
-        for row in 0..to.height {
-            let start = from.start + (index(y) + row) * from.width + index(x);
-            part.extend_from_slice(&data[start..start + to.width]);
-        }
-        let size = Size { width: edge(to.width), height: edge(to.height) };
-        out.extend(orientation.orient(Pixels { size, channels: 1, data: part }).data);
-    }
-    let chroma = if orientation.swaps_axes() { chroma.transposed() } else { chroma };
-    Planes { size: orientation.oriented_size(region.size()), space, chroma, data: out }
-}
-
-fn edge(value: usize) -> u32 {
-    u32::try_from(value).expect("edges come from 32-bit sizes")
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use strum::IntoEnumIterator;
 
 use super::tests::{job, marker, pixels, psnr, run, scaled, smooth};
 use super::*;
-use crate::{BandDecoder, RenderSource, output_size};
+use crate::{BandDecoder, Orientation, RenderSource, output_size};
 use jpeg::IndexedJpeg;
 use jpeg::codec::{EncodeOptions, encode};
 use jpeg::samples::{self, pictures};

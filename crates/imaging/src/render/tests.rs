@@ -5,7 +5,7 @@ use strum::IntoEnumIterator;
 use super::*;
 use crate::BandDecoder;
 use crate::mark::tests::text;
-use crate::{OutputOptions, RenderSource, output_size};
+use crate::{Orientation, OutputOptions, RenderSource, output_size};
 use geometry::CropError;
 use jpeg::IndexedJpeg;
 use jpeg::codec::{EncodeOptions, decode, encode, read_header};
