@@ -47,57 +47,14 @@
 //! The forward transform never wraps: 64 samples of at most 128 times 4 is 32768, reached on the
 //! negative side only, and its results are at most 8192 away from zero.
 
+pub use crate::divisors::Divisors;
+
+use crate::dct_weights::{
+    EVEN_WITH_DIFFERENCE, EVEN_WITH_SUM, FIRST_SHIFT, FRACTION_BITS, LAST_SHIFT_FORWARD,
+    LAST_SHIFT_INVERSE, ODD_A_0, ODD_A_3, ODD_B_1, ODD_B_2, ODD_Z_0_2, ODD_Z_1_3, Weights,
+};
 #[cfg(target_arch = "x86_64")]
-use super::simd::Avx2;
-
-/// The weights of a pair of inputs, times 2¹³.
-pub(super) type Weights = [i16; 2];
-
-/// Number of fraction bits of the constants.
-pub(super) const FRACTION_BITS: u32 = 13;
-/// Right shift of the first direction: it keeps two extra bits.
-pub(super) const FIRST_SHIFT: u32 = FRACTION_BITS - 2;
-/// Right shift of the inverse's second direction: it removes the two extra bits and the factor 8.
-pub(super) const LAST_SHIFT_INVERSE: u32 = FRACTION_BITS + 2 + 3;
-/// Right shift of the forward transform's second direction; the factor 8 stays.
-pub(super) const LAST_SHIFT_FORWARD: u32 = FRACTION_BITS + 2;
-
-// Each name states the value of its constant, such as 0.298631336; the test of these constants has the cosines.
-pub(super) const F_0_298: i16 = 2446;
-pub(super) const F_0_390: i16 = 3196;
-pub(super) const F_0_541: i16 = 4433;
-pub(super) const F_0_765: i16 = 6270;
-pub(super) const F_0_899: i16 = 7373;
-pub(super) const F_1_175: i16 = 9633;
-pub(super) const F_1_501: i16 = 12299;
-pub(super) const F_1_847: i16 = 15137;
-pub(super) const F_1_961: i16 = 16069;
-pub(super) const F_2_053: i16 = 16819;
-pub(super) const F_2_562: i16 = 20995;
-pub(super) const F_3_072: i16 = 25172;
-
-/// Even half, pair (2, 6) of the inverse: the weights of the part added to the sum of 0 and 4.
-pub(super) const EVEN_WITH_SUM: Weights = [F_0_541 + F_0_765, F_0_541];
-/// Even half, pair (2, 6) of the inverse: the weights of the part added to the difference of 0 and 4.
-pub(super) const EVEN_WITH_DIFFERENCE: Weights = [F_0_541, F_0_541 - F_1_847];
-/// Odd half, weights of `z` in results 0 and 2.
-pub(super) const ODD_Z_0_2: Weights = [F_1_175 - F_1_961, F_1_175];
-/// Odd half, weights of `z` in results 1 and 3.
-pub(super) const ODD_Z_1_3: Weights = [F_1_175, F_1_175 - F_0_390];
-/// Odd half, weights of `a` in result 0.
-pub(super) const ODD_A_0: Weights = [F_0_298 - F_0_899, -F_0_899];
-/// Odd half, weights of `a` in result 3.
-pub(super) const ODD_A_3: Weights = [-F_0_899, F_1_501 - F_0_899];
-/// Odd half, weights of `b` in result 2.
-pub(super) const ODD_B_2: Weights = [F_3_072 - F_2_562, -F_2_562];
-/// Odd half, weights of `b` in result 1.
-pub(super) const ODD_B_1: Weights = [-F_2_562, F_2_053 - F_2_562];
-
-/// Largest table entry that [`Divisors`] needs to distinguish.
-///
-/// Coefficients are at most 1024 away from zero, so every entry above 2048, including this one, rounds all of them
-/// to 0. 8 times this value fits the 16-bit reciprocals.
-const STEP_MAX: u16 = 4095;
+use crate::simd::Avx2;
 
 /// The transforms, with the instruction set that they use. The results do not depend on the instruction set.
 #[derive(Clone, Copy, Debug)]
@@ -197,58 +154,6 @@ fn check_bounds(blocks: usize, samples: usize, stride: usize) {
         fits,
         "8 rows of {blocks} blocks, {stride} apart, leave a buffer of {samples} samples"
     );
-}
-
-/// Eight times a quantisation table, as reciprocals: division as two multiplications.
-///
-/// For a divisor `d` and a magnitude `m`, `(m + d/2) / d` is the top 16 bits of the product `(m + correction) *
-/// reciprocal`, then the top 16 bits of that product times `scale`. The reciprocal is `2^(16+b) / d`, b being the
-/// highest bit of `d`, rounded to nearest. If it was rounded down, the correction is `d/2 + 1` instead of `d/2`.
-/// (Agner Fog, "Optimizing subroutines in assembly language", chapter on division.) The result is exact for all
-/// magnitudes that the transform gives; a test checks every step up to 4100 around every half.
-#[derive(Clone, Debug)]
-pub struct Divisors {
-    /// The corrections by `[row][column]`, as in the next two fields.
-    pub(super) corrections: [[u16; 8]; 8],
-    pub(super) reciprocals: [[u16; 8]; 8],
-    pub(super) scales: [[u16; 8]; 8],
-}
-
-impl Divisors {
-    /// Prepares a quantisation table: 64 steps, row by row (not in zigzag order).
-    ///
-    /// A step of 0, which T.81 B.2.4.1 forbids, is treated as 1.
-    pub fn new(table: &[u16; 64]) -> Divisors {
-        let mut divisors =
-            Divisors { corrections: [[0; 8]; 8], reciprocals: [[0; 8]; 8], scales: [[0; 8]; 8] };
-        for (index, step) in table.iter().enumerate() {
-            let row = index / 8;
-            let column = index % 8;
-            let (correction, reciprocal, scale) = reciprocal(8 * (*step).clamp(1, STEP_MAX));
-            divisors.corrections[row][column] = correction;
-            divisors.reciprocals[row][column] = reciprocal;
-            divisors.scales[row][column] = scale;
-        }
-        divisors
-    }
-}
-
-/// Computes correction, reciprocal and scale of a divisor in `8..=32760`.
-fn reciprocal(divisor: u16) -> (u16, u16, u16) {
-    let half = divisor / 2;
-    let power = 16 + divisor.ilog2();
-    let quotient = (1u32 << power) / u32::from(divisor);
-    let remainder = (1u32 << power) % u32::from(divisor);
-    let (correction, quotient, power) = if remainder == 0 {
-        // A power of two: 2^16 would not fit, so quotient and power are reduced by one bit.
-        (half, quotient / 2, power - 1)
-    } else if remainder <= u32::from(half) {
-        (half + 1, quotient, power)
-    } else {
-        (half, quotient + 1, power)
-    };
-    let fits = "at most 2^16 - 1, because the divisor has 15 bits and is not a power of two";
-    (correction, u16::try_from(quotient).expect(fits), 1 << (32 - power))
 }
 
 /// The portable [`Dct::inverse`]; each row has 8 samples per block.

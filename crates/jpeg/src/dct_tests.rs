@@ -7,6 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
 use super::dct::*;
+use super::dct_weights::*;
 
 /// The fill byte of buffers where nothing may be written.
 const UNTOUCHED: u8 = 0xA5;

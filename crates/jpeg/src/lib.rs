@@ -40,6 +40,8 @@
 
 pub mod codec;
 pub mod dct;
+mod dct_weights;
+mod divisors;
 pub mod embedded;
 pub mod encoder;
 pub mod frame;

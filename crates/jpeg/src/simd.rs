@@ -19,17 +19,18 @@
 
 use std::arch::x86_64::*;
 
-use super::dct::{self, Divisors, Weights};
+use super::dct_weights::{self, Weights};
+use super::divisors::Divisors;
 
 /// Proof that this processor has AVX2.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Avx2(());
 
-const FIRST: i32 = dct::FIRST_SHIFT.cast_signed();
-const LAST_INVERSE: i32 = dct::LAST_SHIFT_INVERSE.cast_signed();
-const LAST_FORWARD: i32 = dct::LAST_SHIFT_FORWARD.cast_signed();
+const FIRST: i32 = dct_weights::FIRST_SHIFT.cast_signed();
+const LAST_INVERSE: i32 = dct_weights::LAST_SHIFT_INVERSE.cast_signed();
+const LAST_FORWARD: i32 = dct_weights::LAST_SHIFT_FORWARD.cast_signed();
 /// The weight 1 in fixed point.
-const ONE: i16 = 1 << dct::FRACTION_BITS;
+const ONE: i16 = 1 << dct_weights::FRACTION_BITS;
 /// The level shift of the samples, 128: XOR with this byte adds it.
 const LEVEL: i8 = i8::MIN;
 /// Shuffle control for the 32-bit quarters of a lane: swaps its halves.
@@ -248,8 +249,8 @@ fn inverse_half<const SHIFT: i32>([sums, pair_2_6, pair_7_1, pair_3_5]: [__m256i
     let half = _mm256_set1_epi32(1 << (SHIFT - 1));
     let sum = _mm256_add_epi32(weigh(sums, [ONE, 0]), half);
     let difference = _mm256_add_epi32(weigh(sums, [0, ONE]), half);
-    let with_sum = weigh(pair_2_6, dct::EVEN_WITH_SUM);
-    let with_difference = weigh(pair_2_6, dct::EVEN_WITH_DIFFERENCE);
+    let with_sum = weigh(pair_2_6, dct_weights::EVEN_WITH_SUM);
+    let with_difference = weigh(pair_2_6, dct_weights::EVEN_WITH_DIFFERENCE);
     let even = [
         _mm256_add_epi32(sum, with_sum),
         _mm256_add_epi32(difference, with_difference),
@@ -307,8 +308,8 @@ fn forward_lines<const SHIFT: i32>(lines: Lines) -> Lines {
 fn forward_half<const SHIFT: i32>([evens, a, b]: [__m256i; 3]) -> [__m256i; 6] {
     let half = _mm256_set1_epi32(1 << (SHIFT - 1));
     let [value_7, value_5, value_3, value_1] = odd_half(a, b, half);
-    let value_2 = _mm256_add_epi32(weigh(evens, dct::EVEN_WITH_SUM), half);
-    let value_6 = _mm256_add_epi32(weigh(evens, dct::EVEN_WITH_DIFFERENCE), half);
+    let value_2 = _mm256_add_epi32(weigh(evens, dct_weights::EVEN_WITH_SUM), half);
+    let value_6 = _mm256_add_epi32(weigh(evens, dct_weights::EVEN_WITH_DIFFERENCE), half);
     let mut values = [value_1, value_2, value_3, value_5, value_6, value_7];
     for value in &mut values {
         *value = _mm256_srai_epi32::<SHIFT>(*value);
@@ -333,13 +334,13 @@ fn scale_sum<const SHIFT: i32>(sum: __m256i) -> __m256i {
 #[target_feature(enable = "avx2")]
 fn odd_half(a: __m256i, b: __m256i, half: __m256i) -> [__m256i; 4] {
     let z = _mm256_add_epi16(a, b);
-    let z_0_2 = _mm256_add_epi32(weigh(z, dct::ODD_Z_0_2), half);
-    let z_1_3 = _mm256_add_epi32(weigh(z, dct::ODD_Z_1_3), half);
+    let z_0_2 = _mm256_add_epi32(weigh(z, dct_weights::ODD_Z_0_2), half);
+    let z_1_3 = _mm256_add_epi32(weigh(z, dct_weights::ODD_Z_1_3), half);
     [
-        _mm256_add_epi32(weigh(a, dct::ODD_A_0), z_0_2),
-        _mm256_add_epi32(weigh(b, dct::ODD_B_1), z_1_3),
-        _mm256_add_epi32(weigh(b, dct::ODD_B_2), z_0_2),
-        _mm256_add_epi32(weigh(a, dct::ODD_A_3), z_1_3),
+        _mm256_add_epi32(weigh(a, dct_weights::ODD_A_0), z_0_2),
+        _mm256_add_epi32(weigh(b, dct_weights::ODD_B_1), z_1_3),
+        _mm256_add_epi32(weigh(b, dct_weights::ODD_B_2), z_0_2),
+        _mm256_add_epi32(weigh(a, dct_weights::ODD_A_3), z_1_3),
     ]
 }
 
