@@ -5,7 +5,7 @@
 //! it.
 
 use crate::codec::ColourSpace;
-use crate::header::HeaderError;
+use crate::header_error::HeaderError;
 use geometry::Size;
 
 /// Maximum number of components in a frame. libjpeg accepts up to ten, but no colour model has more than the four

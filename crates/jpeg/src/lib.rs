@@ -46,6 +46,7 @@ pub mod embedded;
 pub mod encoder;
 pub mod frame;
 pub mod header;
+mod header_error;
 mod indexed;
 pub mod repair;
 pub mod rewrite;
