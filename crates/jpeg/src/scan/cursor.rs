@@ -1,16 +1,23 @@
 //! Reads a scan block by block from an entry point, and writes blocks.
 
 use crate::scan::bits::{EntropyReader, EntropyWriter, UnstuffedData};
-use crate::scan::index::IndexEntry;
-use crate::scan::region::CoefficientStrip;
+use crate::scan::strip::{Block, CoefficientStrip};
 use crate::scan::tables::{CodeLookup, END, HuffmanCodes, HuffmanDecoder};
 use crate::scan::{COMPONENTS_MAX, Scan, ScanError, ZIGZAG};
 
 /// Largest size of an AC coefficient that is written.
 const AC_SIZE_MAX: u32 = 10;
 
-/// The coefficients of a block, row by row.
-pub type Block = [i16; 64];
+/// An entry point: the start of an MCU from which the scan can be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexEntry {
+    /// Position of the first code of the MCU in bits: the offset in the file times eight, plus the bit in that
+    /// byte. In a stuffed pair it counts from the `FF`. If a restart marker precedes the MCU, the position is
+    /// after the marker.
+    pub bit_position: u64,
+    /// The DC predictor of each component, not dequantised.
+    pub dc: [i16; COMPONENTS_MAX],
+}
 
 /// The component and tables for reading one block of an MCU.
 #[derive(Clone)]

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::codec::ColourSpace;
 use crate::scan::bits::UnstuffedData;
+pub use crate::scan::cursor::IndexEntry;
 use crate::scan::cursor::ScanCursor;
 use crate::scan::{ByteRanges, COMPONENTS_MAX, Scan, ScanComponent, ScanError};
 
@@ -26,17 +27,6 @@ const GREY_CHROMA_MAX: i32 = 3;
 const GREY_BLOCKS_MIN: usize = 8;
 /// The divisor for the share of blocks with colours that a grey picture may have, such as a stamp.
 const GREY_BLOCKS_PER_COLOURED: usize = 100;
-
-/// An entry point: the start of an MCU from which the scan can be read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct IndexEntry {
-    /// Position of the first code of the MCU in bits: the offset in the file times eight, plus the bit in that
-    /// byte. In a stuffed pair it counts from the `FF`. If a restart marker precedes the MCU, the position is
-    /// after the marker.
-    pub bit_position: u64,
-    /// The DC predictor of each component, not dequantised.
-    pub dc: [i16; COMPONENTS_MAX],
-}
 
 /// The random-access index of a scan.
 ///

@@ -45,6 +45,7 @@ pub mod index;
 pub mod index_codec;
 pub mod patch;
 pub mod region;
+mod strip;
 pub mod tables;
 
 #[cfg(test)]

@@ -28,7 +28,8 @@ use crate::scan::bits::UnstuffedData;
 use crate::scan::crop::{ScanRecoder, huffman_segments};
 use crate::scan::cursor::{BlockSpan, ScanCursor};
 use crate::scan::index::ScanIndex;
-use crate::scan::region::{CoefficientStrip, RegionSamples, grids};
+use crate::scan::region::{RegionSamples, grids};
+use crate::scan::strip::CoefficientStrip;
 use crate::scan::{
     ByteRanges, COMPONENTS_MAX, McuRect, Scan, ScanComponent, ScanError, ZIGZAG, to_usize,
 };

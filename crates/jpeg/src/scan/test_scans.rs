@@ -2,8 +2,7 @@
 
 use super::bits::UnstuffedData;
 use super::crop::{ScanRecoder, headers};
-use super::cursor::Block;
-use super::region::CoefficientStrip;
+use super::strip::{Block, CoefficientStrip};
 use super::{COMPONENTS_MAX, to_usize};
 use crate::IndexedJpeg;
 use crate::codec::ColourSpace;
