@@ -4,7 +4,7 @@
 //! their codes. Codes of one length count up, and the next longer codes continue after the last shorter code. The
 //! code of all ones is never used.
 
-use crate::scan::ScanError;
+use crate::scan::error::ScanError;
 
 /// Class number of the tables for DC differences.
 pub const DC: usize = 0;
