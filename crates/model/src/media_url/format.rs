@@ -6,9 +6,10 @@
 
 use std::fmt;
 
-use crate::media_url::{
-    DocumentExtension, MediaPath, MediaTarget, PathError, PictureOperation, RenditionFile,
-};
+use crate::media_url::error::PathError;
+use crate::media_url::extension::DocumentExtension;
+use crate::media_url::operation::PictureOperation;
+use crate::media_url::path::{MediaPath, MediaTarget, RenditionFile};
 use crate::{ItemKey, RenditionExtension};
 
 /// A file format for any item, such as `_NormalPreview.jpg`, `-fit_w800_NormalPreview.webp` or `.json`.

@@ -1,45 +1,46 @@
 //! Parses a media path from the right.
 
 use crate::media_url::error::{PathError, part};
-use crate::media_url::{
-    AssociationKey, FileExtension, MediaPath, PictureOperation, RenditionExtension,
-};
+use crate::media_url::extension::FileExtension;
+use crate::media_url::operation::PictureOperation;
+use crate::media_url::path::{MediaPath, PRICELIST};
 use crate::{
-    CropSpec, ItemId, ItemIdError, ItemKey, MediaType, RenditionName, RenditionUsage,
-    RenditionVariant, ResizeSpec, token,
+    AssociationKey, CropSpec, ItemId, ItemIdError, ItemKey, MediaType, RenditionExtension,
+    RenditionName, RenditionUsage, RenditionVariant, ResizeSpec, token,
 };
-
-/// The third part of the path to an item's licences.
-pub(crate) const PRICELIST: &str = "pricelist";
 
 /// The names of the parts of a path, in order.
 const PARTS: [&str; 3] = [part::MEDIA_TYPE, part::ID, part::ASSOCIATION];
 
-/// Parses the raw path below `/media/`.
-pub(crate) fn parse(path: &str) -> Result<MediaPath, PathError> {
-    // Checked first, so that everything below works on a short text.
-    if path.len() > MediaPath::BYTES_MAX {
-        return Err(PathError::TooLong { bytes: path.len(), max: MediaPath::BYTES_MAX });
-    }
-    let parts: Vec<&str> = path.split('/').collect();
-    for (index, text) in parts.iter().enumerate() {
-        // All parts are checked before any is parsed, so no encoded slash reaches the grammar.
-        check_part(PARTS.get(index).copied().unwrap_or(part::PATH), text)?;
-    }
-    match parts[..] {
-        [media_type, name] => parse_file(media_type.parse()?, name),
-        [media_type, name, PRICELIST] => {
-            // A stored `uri` may end in a crop, but the price list is that of the whole item (contract items-12).
-            let item = parse_item(media_type.parse()?, name)?;
-            Ok(MediaPath::pricelist(item.key().clone()))
+impl MediaPath {
+    /// Parses the raw path below `/media/`, without its query; nothing is percent-decoded.
+    ///
+    /// Fails with [`PathError`], which has the part at fault.
+    pub fn parse(path: &str) -> Result<Self, PathError> {
+        // Checked first, so that everything below works on a short text.
+        if path.len() > MediaPath::BYTES_MAX {
+            return Err(PathError::TooLong { bytes: path.len(), max: MediaPath::BYTES_MAX });
         }
-        [media_type, id, name] => parse_association(parse_key(media_type, id)?, name),
-        // Reports the first mistake from the left.
-        [media_type] => Err(match media_type.parse::<MediaType>() {
-            Ok(_) => PathError::MissingId,
-            Err(error) => error.into(),
-        }),
-        [..] => Err(PathError::TooManyParts { count: parts.len() }),
+        let parts: Vec<&str> = path.split('/').collect();
+        for (index, text) in parts.iter().enumerate() {
+            // All parts are checked before any is parsed, so no encoded slash reaches the grammar.
+            check_part(PARTS.get(index).copied().unwrap_or(part::PATH), text)?;
+        }
+        match parts[..] {
+            [media_type, name] => parse_file(media_type.parse()?, name),
+            [media_type, name, PRICELIST] => {
+                // A stored `uri` may end in a crop, but the price list is of the whole item (contract items-12).
+                let item = parse_item(media_type.parse()?, name)?;
+                Ok(MediaPath::pricelist(item.key().clone()))
+            }
+            [media_type, id, name] => parse_association(parse_key(media_type, id)?, name),
+            // Reports the first mistake from the left.
+            [media_type] => Err(match media_type.parse::<MediaType>() {
+                Ok(_) => PathError::MissingId,
+                Err(error) => error.into(),
+            }),
+            [..] => Err(PathError::TooManyParts { count: parts.len() }),
+        }
     }
 }
 
