@@ -141,7 +141,7 @@ fn with_table(
     let mut table = Vec::with_capacity(last + 1);
     for value in 0..=last {
         let colour = interpolate(real(value), [0.0, real(max)], decode.unwrap_or(range));
-        table.push(byte(space.grey(scope, &[colour])?));
+        table.push(byte(space.grey(&mut scope.budget, &[colour])?));
     }
     let mut dictionary = picture.dictionary.clone();
     // The table already maps stored values, not decoded ones.

@@ -284,7 +284,7 @@ pub(super) fn solid_grey(
             let [cyan, magenta, yellow, black] = [0, 1, 2, 3].map(|at| component(colour, at));
             Ok(luminance::cmyk(cyan, magenta, yellow, black))
         }
-        space => space.grey(scope, colour),
+        space => space.grey(&mut scope.budget, colour),
     }
 }
 

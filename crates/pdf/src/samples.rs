@@ -152,7 +152,7 @@ fn grey_row(
                         interpolate(f32::from(*unit), [0.0, 255.0], range)
                     })
                     .collect();
-                *grey = byte(space.grey(scope, &colour)?);
+                *grey = byte(space.grey(&mut scope.budget, &colour)?);
                 // A photograph can have a colour of its own for each pixel.
                 if cache.len() == CACHED_COLOURS_MAX {
                     cache.clear();

@@ -125,7 +125,7 @@ fn grey_at(
     for function in functions {
         colour.extend(function.evaluate(point, &mut scope.budget)?);
     }
-    space.grey(scope, &colour)
+    space.grey(&mut scope.budget, &colour)
 }
 
 /// Builds the grey function of one input over `domain`.
@@ -141,8 +141,8 @@ fn line(
             // Interpolating two greys equals the grey of the interpolated colours.
             if space.is_linear() =>
         {
-            let low = space.grey(scope, from)?;
-            let high = space.grey(scope, to)?;
+            let low = space.grey(&mut scope.budget, from)?;
+            let high = space.grey(&mut scope.budget, to)?;
             Ok(Some(GreyFunction::Plain(dictionary! {
                 "FunctionType" => 2,
                 "Domain" => reals(domain[0]),

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use lopdf::{Dictionary, Document, Object};
 
 use crate::PdfError;
+use crate::budget::WorkBudget;
 use crate::function::{PdfFunction, pairs};
 use crate::luminance;
 use crate::number::{byte, count, dictionary_of, entry, index, number, numbers, real, resolve};
@@ -133,11 +134,7 @@ impl PdfColourSpace {
     /// Returns the grey of a colour, 0 to 1; missing components are 0.
     ///
     /// Fails if the budget for function steps is spent.
-    pub(super) fn grey(
-        &self,
-        scope: &mut DocumentScope<'_>,
-        colour: &[f32],
-    ) -> Result<f32, PdfError> {
+    pub(super) fn grey(&self, budget: &mut WorkBudget, colour: &[f32]) -> Result<f32, PdfError> {
         let first = component(colour, 0);
         Ok(match self {
             PdfColourSpace::Grey => first.clamp(0.0, 1.0),
@@ -181,11 +178,11 @@ impl PdfColourSpace {
                         low + unit * (high - low)
                     })
                     .collect();
-                base.grey(scope, &colour)?
+                base.grey(budget, &colour)?
             }
             PdfColourSpace::Tint { alternate, function, .. } => {
-                let colour = function.evaluate(colour, &mut scope.budget)?;
-                alternate.grey(scope, &colour)?
+                let colour = function.evaluate(colour, budget)?;
+                alternate.grey(budget, &colour)?
             }
             PdfColourSpace::Invisible | PdfColourSpace::Pattern(_) | PdfColourSpace::Inherited => {
                 0.0
@@ -408,7 +405,7 @@ pub(super) fn grey_in(
         None => None,
     };
     match space.or_else(|| device_space(colour.len()).map(Rc::new)) {
-        Some(space) => space.grey(scope, colour).map(Some),
+        Some(space) => space.grey(&mut scope.budget, colour).map(Some),
         None => Ok(None),
     }
 }
