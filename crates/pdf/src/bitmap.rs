@@ -15,7 +15,8 @@ use crate::number::{byte, count, dictionary_of, entry, interpolate, numbers, rea
 use crate::predictor::predict;
 use crate::samples::{ImageSamples, greys, key_mask};
 use crate::scope::DocumentScope;
-use crate::space::{PdfColourSpace, device_space, grey_in};
+use crate::space::{PdfColourSpace, device_space};
+use crate::space_parser::grey_in;
 
 /// An image in the document.
 #[derive(Debug)]

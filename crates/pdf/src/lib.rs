@@ -17,6 +17,7 @@ mod content;
 mod error;
 mod filter;
 mod function;
+mod function_parser;
 mod inline;
 mod jpeg;
 mod jpeg2000;
@@ -35,6 +36,7 @@ mod scan;
 mod scope;
 mod shading;
 mod space;
+mod space_parser;
 mod walk;
 mod write;
 

@@ -6,8 +6,7 @@ use lopdf::{Dictionary, Document, Object};
 
 use crate::PdfError;
 use crate::content::solid_grey;
-use crate::function::pairs;
-use crate::number::{bits, count, interpolate, numbers, sample, sample_real};
+use crate::number::{bits, count, interpolate, numbers, pairs, sample, sample_real};
 use crate::scope::DocumentScope;
 use crate::space::PdfColourSpace;
 

@@ -112,6 +112,11 @@ pub(super) fn numbers(
     Some(array.iter().map(|item| number(document, item).unwrap_or(0.0)).collect())
 }
 
+/// Groups numbers into pairs; a last number without a partner is ignored.
+pub(super) fn pairs(flat: &[f32]) -> Vec<[f32; 2]> {
+    flat.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect()
+}
+
 /// Returns an entry as a non-negative integer.
 pub(super) fn count(document: &Document, dictionary: &Dictionary, key: &[u8]) -> Option<usize> {
     // Converted through a real, so that `8.0` is accepted as well.

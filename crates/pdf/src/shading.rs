@@ -14,7 +14,8 @@ use crate::function::{FunctionKind, PdfFunction};
 use crate::mesh::{MeshFormat, grey_mesh};
 use crate::number::{byte, count, dictionary_of, entry, interpolate, numbers, real, resolve};
 use crate::scope::DocumentScope;
-use crate::space::{PdfColourSpace, grey_in};
+use crate::space::PdfColourSpace;
+use crate::space_parser::grey_in;
 
 /// A function of a new shading: streams must become separate objects.
 #[derive(Debug)]
