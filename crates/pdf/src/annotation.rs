@@ -10,70 +10,32 @@ use crate::number::{dictionary_of, entry, numbers, resolve};
 use crate::space::device_space;
 use crate::walk::{DocumentWalk, ObjectRole, PdfObjectKind};
 
-/// Converts an annotation or a field to grey.
-pub(super) fn annotation(
-    walk: &mut DocumentWalk<'_>,
-    mut annotation: Dictionary,
-    resources: &Rc<Dictionary>,
-) -> Result<Object, PdfError> {
-    for key in ["C", "IC"] {
-        colour(walk, &mut annotation, key)?;
-    }
-    appearance_string(walk, &mut annotation, resources)?;
-    walk.convert_one(&mut annotation, "MK", PdfObjectKind::Button, resources)?;
-    walk.convert_one(&mut annotation, "AP", PdfObjectKind::Appearances, resources)?;
-    let kids = ObjectRole::Array(PdfObjectKind::Annotation);
-    walk.convert_entry(&mut annotation, "Kids", kids, resources)?;
-    Ok(Object::Dictionary(annotation))
-}
-
-/// Converts the border and background of a button to grey.
-pub(super) fn button(
-    walk: &mut DocumentWalk<'_>,
-    mut button: Dictionary,
-) -> Result<Object, PdfError> {
-    for key in ["BC", "BG"] {
-        colour(walk, &mut button, key)?;
-    }
-    Ok(Object::Dictionary(button))
-}
-
-/// Converts a colour of an annotation. Its number of components implies the space; an empty colour is transparent.
-fn colour(
-    walk: &mut DocumentWalk<'_>,
-    holder: &mut Dictionary,
-    key: &str,
-) -> Result<(), PdfError> {
-    let Some(colour) = numbers(walk.scope.document, holder, key.as_bytes()) else {
-        return Ok(());
-    };
-    // One component is grey already.
-    if colour.len() > 1
-        && let Some(space) = device_space(colour.len())
-    {
-        let grey = solid_grey(&mut walk.scope, &space, &colour)?;
-        holder.set(key, vec![Object::Real(grey)]);
-    }
-    Ok(())
-}
-
-/// Converts a default appearance to grey: a fragment of content that sets font and colour.
-pub(super) fn appearance_string(
-    walk: &mut DocumentWalk<'_>,
-    holder: &mut Dictionary,
-    resources: &Dictionary,
-) -> Result<(), PdfError> {
-    // The string may be inherited from a parent field, which is converted on its own.
-    let Object::String(text, _) = entry(walk.scope.document, holder, b"DA") else {
-        return Ok(());
-    };
-    if let Some(text) = rewrite(&mut walk.scope, text, resources, false)? {
-        holder.set("DA", Object::String(text, StringFormat::Literal));
-    }
-    Ok(())
-}
-
 impl<'a> DocumentWalk<'a> {
+    /// Converts an annotation or a field to grey.
+    pub(super) fn annotation(
+        &mut self,
+        mut annotation: Dictionary,
+        resources: &Rc<Dictionary>,
+    ) -> Result<Object, PdfError> {
+        for key in ["C", "IC"] {
+            colour(self, &mut annotation, key)?;
+        }
+        appearance_string(self, &mut annotation, resources)?;
+        self.convert_one(&mut annotation, "MK", PdfObjectKind::Button, resources)?;
+        self.convert_one(&mut annotation, "AP", PdfObjectKind::Appearances, resources)?;
+        let kids = ObjectRole::Array(PdfObjectKind::Annotation);
+        self.convert_entry(&mut annotation, "Kids", kids, resources)?;
+        Ok(Object::Dictionary(annotation))
+    }
+
+    /// Converts the border and background of a button to grey.
+    pub(super) fn button(&mut self, mut button: Dictionary) -> Result<Object, PdfError> {
+        for key in ["BC", "BG"] {
+            colour(self, &mut button, key)?;
+        }
+        Ok(Object::Dictionary(button))
+    }
+
     /// Converts the fields of an interactive form, whose appearances readers may regenerate.
     pub(super) fn interactive_form(&mut self) -> Result<(), PdfError> {
         let document: &'a Document = self.scope.document;
@@ -104,4 +66,39 @@ impl<'a> DocumentWalk<'a> {
         }
         Ok(())
     }
+}
+
+/// Converts a colour of an annotation. Its number of components implies the space; an empty colour is transparent.
+fn colour(
+    walk: &mut DocumentWalk<'_>,
+    holder: &mut Dictionary,
+    key: &str,
+) -> Result<(), PdfError> {
+    let Some(colour) = numbers(walk.scope.document, holder, key.as_bytes()) else {
+        return Ok(());
+    };
+    // One component is grey already.
+    if colour.len() > 1
+        && let Some(space) = device_space(colour.len())
+    {
+        let grey = solid_grey(&mut walk.scope, &space, &colour)?;
+        holder.set(key, vec![Object::Real(grey)]);
+    }
+    Ok(())
+}
+
+/// Converts a default appearance to grey: a fragment of content that sets font and colour.
+fn appearance_string(
+    walk: &mut DocumentWalk<'_>,
+    holder: &mut Dictionary,
+    resources: &Dictionary,
+) -> Result<(), PdfError> {
+    // The string may be inherited from a parent field, which is converted on its own.
+    let Object::String(text, _) = entry(walk.scope.document, holder, b"DA") else {
+        return Ok(());
+    };
+    if let Some(text) = rewrite(&mut walk.scope, text, resources, false)? {
+        holder.set("DA", Object::String(text, StringFormat::Literal));
+    }
+    Ok(())
 }

@@ -9,7 +9,6 @@ use std::rc::Rc;
 
 use lopdf::{Dictionary, Document, Object, ObjectId, Stream, dictionary};
 
-use crate::annotation;
 use crate::bitmap::name;
 use crate::content::rewrite;
 use crate::filter::deflate;
@@ -253,11 +252,9 @@ impl<'a> DocumentWalk<'a> {
                 self.convert_object(list, ObjectRole::Named(PdfObjectKind::Appearance), resources)
             }
             (PdfObjectKind::Annotation, Object::Dictionary(annotation)) => {
-                annotation::annotation(self, annotation, resources)
+                self.annotation(annotation, resources)
             }
-            (PdfObjectKind::Button, Object::Dictionary(button)) => {
-                annotation::button(self, button)
-            }
+            (PdfObjectKind::Button, Object::Dictionary(button)) => self.button(button),
             (_, other) => Ok(other),
         }
     }
