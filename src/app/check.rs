@@ -71,7 +71,6 @@ pub struct CheckRequest {
 
 impl CheckRequest {
     /// Creates the request for a check that reads everything.
-    #[must_use]
     pub fn full(repair: bool) -> Self {
         Self { depth: CheckDepth::Full, repair, resume: false, prune_age: None }
     }

@@ -312,7 +312,6 @@ impl OpenArchive {
 
 /// Returns warnings about the security of this archive: other users' access to its files, and connections
 /// without encryption.
-#[must_use]
 pub fn warnings(config: &Config, db: &Db) -> Vec<String> {
     let mut found = Vec::new();
     let dir = &config.data.dir;

@@ -98,13 +98,11 @@ pub(super) fn file_of_original(
 
 impl ArchiveProblem {
     /// Returns whether the problem is advice or harmless, and not damage.
-    #[must_use]
     pub fn is_warning(&self) -> bool {
         matches!(self, Self::Warning(_) | Self::Orphaned { .. })
     }
 
     /// Returns whether the problem was not repaired.
-    #[must_use]
     pub fn remains(&self) -> bool {
         !matches!(
             self,
@@ -116,7 +114,6 @@ impl ArchiveProblem {
     }
 
     /// Returns the keyword of the problem in JSON.
-    #[must_use]
     pub fn word(&self) -> &'static str {
         if !self.remains() {
             return "repaired";

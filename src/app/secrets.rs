@@ -21,7 +21,6 @@ pub(super) enum MissingKey {
 }
 
 /// Returns the source of keys according to the settings.
-#[must_use]
 pub fn key_source(config: &Config) -> KeySource {
     let given = &config.secrets;
     if !given.key.0.is_empty() {

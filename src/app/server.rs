@@ -109,20 +109,17 @@ impl ServerProcess {
     }
 
     /// Returns the URL of the server, for a browser.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("{}://{}", scheme(self.http.settings.certificate.is_some()), self.http.address)
     }
 
     /// Returns the URL of the listener for operators' tools, if there is one.
-    #[must_use]
     pub fn admin_url(&self) -> Option<String> {
         let address = self.http.admin.as_ref()?.local_addr().ok()?;
         Some(format!("http://{address}"))
     }
 
     /// Returns the base URL of links in documents and pages.
-    #[must_use]
     pub fn public_url(&self) -> &str {
         &self.reload.running.server.public_url.0
     }

@@ -337,7 +337,6 @@ impl From<config::ConfigError> for CommandFailure {
 
 /// Runs the command line. The exit status is 0 if all of the work succeeded, 1 if some of it failed, 2 for
 /// invalid usage.
-#[must_use]
 pub fn main() -> ExitCode {
     // Other commands handle archives and secrets, so the files that they create are private to the user.
     let command = Cli::parse().command;

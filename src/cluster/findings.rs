@@ -24,7 +24,6 @@ pub struct DiskState<'a> {
 }
 
 /// Judges the disk of a data directory.
-#[must_use]
 pub fn judge_disk(disk: &DiskState<'_>) -> Finding {
     let shown = disk.dir.display();
     let required = disk.required_bytes;
@@ -59,7 +58,6 @@ pub struct DatabaseState<'a> {
 }
 
 /// Judges the database: rights of the role, connections and clock of a server.
-#[must_use]
 pub fn judge_database(database: &DatabaseState<'_>) -> Vec<Finding> {
     let DatabaseState { facts, location, items, asked, only_reads } = database;
     let location = location.map(|location| format!(" at {location}")).unwrap_or_default();
@@ -96,7 +94,6 @@ fn judge_skew(whose: &str, seconds: f64) -> Finding {
 }
 
 /// Judges the nodes: heartbeats, faults and clocks.
-#[must_use]
 pub fn judge_nodes(nodes: &[ObservedNode], now: Timestamp) -> Vec<Finding> {
     if nodes.is_empty() {
         let text = "no node serves the archive";

@@ -15,13 +15,11 @@ pub struct ClusterGuard {
 
 impl ClusterGuard {
     /// Combines a node with the guard of its clock.
-    #[must_use]
     pub fn new(node: ClusterNode, clock: ClockGuard) -> Self {
         Self { node, clock: Arc::new(clock) }
     }
 
     /// Returns the node, which holds leases.
-    #[must_use]
     pub fn node(&self) -> &ClusterNode {
         &self.node
     }
@@ -33,7 +31,6 @@ impl ClusterGuard {
     }
 
     /// Returns whether the clock is trusted, so that data that has expired by the time of day may be removed.
-    #[must_use]
     pub fn trusts_clock(&self) -> bool {
         self.clock.is_trusted()
     }

@@ -102,7 +102,6 @@ pub(crate) fn forbid_keeping_tokens(headers: &mut HeaderMap) {
 }
 
 /// Returns the `Cache-Control` of renditions that everyone may see, from the settings.
-#[must_use]
 pub fn open_renditions(config: &Config) -> String {
     let shared = match config.cdn.max_age_s {
         // Without `s-maxage`, shared caches follow `max-age`; `s-maxage=0` would forbid them to

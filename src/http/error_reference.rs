@@ -29,7 +29,6 @@ const STATUSES: [ErrorKind; 12] = [
 ];
 
 /// Renders the page as Markdown: every status, every `errorCode`, every error of the OAuth2 endpoints.
-#[must_use]
 pub fn reference() -> String {
     let mut page = String::from(
         "Errors of the APIs have a JSON body, `{\"message\": …, \"errors\": [{\"errorCode\", \"location\", \

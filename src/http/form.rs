@@ -69,19 +69,16 @@ impl FormFields {
     }
 
     /// Returns the field `name`, trimmed; `None` if it is absent or empty.
-    #[must_use]
     pub fn find<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         self.all(name).next()
     }
 
     /// Returns the field `name`, trimmed; empty if it is absent.
-    #[must_use]
     pub fn text(&self, name: &str) -> String {
         self.find(name).unwrap_or_default().to_owned()
     }
 
     /// Returns the field `name` as it was entered, with the spaces around it.
-    #[must_use]
     pub fn find_untrimmed(&self, name: &str) -> Option<&str> {
         self.fields().find(|(own, _)| *own == name).map(|(_, value)| value)
     }
@@ -103,7 +100,6 @@ impl FormFields {
     }
 
     /// Returns whether the check box `name` is ticked.
-    #[must_use]
     pub fn is_ticked(&self, name: &str) -> bool {
         self.find(name).is_some()
     }

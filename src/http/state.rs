@@ -156,7 +156,6 @@ pub struct ItemCount {
 
 impl ItemCount {
     /// Returns whether the count is recent enough at `now`.
-    #[must_use]
     pub fn is_fresh(&self, now: Timestamp) -> bool {
         let age = now.duration_since(self.at);
         Duration::try_from(age).is_ok_and(|age| age < ITEM_COUNT_LIFETIME)
@@ -165,7 +164,6 @@ impl ItemCount {
 
 impl ProcessState {
     /// Returns whether the service is shutting down.
-    #[must_use]
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::SeqCst)
     }

@@ -22,7 +22,6 @@ pub struct MediaCaller<'a> {
 
 impl<'a> MediaCaller<'a> {
     /// Returns the caller for public media. Credentials without the scope `roles` are ignored here.
-    #[must_use]
     pub fn visitor(self) -> Option<&'a Principal> {
         self.principal.filter(|principal| principal.scopes().contains(Scope::Roles))
     }
@@ -45,7 +44,6 @@ impl<'a> MediaCaller<'a> {
 ///
 /// A withdrawn item is hidden from everyone, an item under embargo from everyone except the provider, and a
 /// commissioned item from everyone except the provider and administrators.
-#[must_use]
 pub fn is_visible(entry: &CatalogEntry, principal: Option<&Principal>, now: Timestamp) -> bool {
     let status = match entry.document.pub_status() {
         // A replaced version stays visible: item pages link to earlier versions.
@@ -58,7 +56,6 @@ pub fn is_visible(entry: &CatalogEntry, principal: Option<&Principal>, now: Time
 
 /// Returns whether the item is visible without credentials at `now`, so that a shared cache may store its public
 /// media.
-#[must_use]
 pub fn is_public(entry: &CatalogEntry, now: Timestamp) -> bool {
     is_visible(entry, None, now)
 }
@@ -67,7 +64,6 @@ pub fn is_public(entry: &CatalogEntry, now: Timestamp) -> bool {
 ///
 /// For images, these paths are public: the page, the documents, and Preview and Thumbnail in every variant with or
 /// without operations. An operation never makes a rendition public that is not public without it.
-#[must_use]
 pub fn is_open(path: &MediaPath) -> bool {
     let picture = has_picture(path.key().media_type);
     match path.target() {
@@ -98,7 +94,6 @@ pub fn is_open(path: &MediaPath) -> bool {
 /// than a Preview, and every archive with such a rendition (contract access-15).
 ///
 /// Operations do not matter: a crop of the Hires needs the same purchase as the whole Hires.
-#[must_use]
 pub fn needs_purchase(path: &MediaPath) -> bool {
     match path.target() {
         MediaTarget::Item(_) | MediaTarget::Pricelist => false,
@@ -113,7 +108,6 @@ pub fn needs_purchase(path: &MediaPath) -> bool {
 }
 
 /// Returns whether renditions of this usage have to be bought. The others are at most Previews.
-#[must_use]
 pub fn is_bought_usage(usage: RenditionUsage) -> bool {
     !matches!(usage, RenditionUsage::Preview | RenditionUsage::Thumbnail)
 }
@@ -121,19 +115,16 @@ pub fn is_bought_usage(usage: RenditionUsage) -> bool {
 /// Returns whether `path` is read under the item's agreements, because it is neither public nor bought. This
 /// applies to documents, text formats, licences and Previews of everything except photographs, and to small
 /// renditions of associated objects.
-#[must_use]
 pub fn needs_read_agreement(path: &MediaPath) -> bool {
     !is_open(path) && !needs_purchase(path)
 }
 
 /// Returns the error for a caller that must present credentials.
-#[must_use]
 pub fn unauthenticated() -> Error {
     Error::new(ErrorKind::Unauthenticated, "Unauthorized")
 }
 
 /// Returns the error for a well-formed URL of a resource that the item does not have.
-#[must_use]
 pub fn not_available(path: &MediaPath) -> Error {
     Error::new(ErrorKind::NotFound, format!("{path} is not available for this item"))
 }

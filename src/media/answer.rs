@@ -31,7 +31,6 @@ pub enum MediaAnswer {
 
 impl MediaAnswer {
     /// Returns the surrogate keys under which a CDN stores the answer.
-    #[must_use]
     pub fn cache_keys(&self) -> CacheKeys {
         match self {
             Self::Page(key, _) => CacheKeys::new(key, []),
@@ -210,13 +209,11 @@ impl Sale {
     }
 
     /// Returns the first refusal among the decisions, if there is one.
-    #[must_use]
     pub fn refusal(&self) -> Option<Error> {
         self.entries.iter().find_map(|(_, decision)| decision.require_delivery().err())
     }
 
     /// Returns whether the sale is empty.
-    #[must_use]
     pub fn is_free(&self) -> bool {
         self.entries.is_empty()
     }

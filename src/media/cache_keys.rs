@@ -18,7 +18,6 @@ pub const EVERYTHING: &str = "wirephoto";
 /// Returns the key of all answers that show the item: `<mediaType>.<id>`.
 ///
 /// No media type contains a `.`, so two items never share a key.
-#[must_use]
 pub fn key_of(item: &ItemKey) -> String {
     format!("{}.{}", item.media_type, item.id)
 }
@@ -37,7 +36,6 @@ impl CacheKeys {
     ///
     /// If they exceed [`CACHE_KEYS_BYTES_MAX`] bytes, the keys of `others` are left out, and the set is
     /// incomplete.
-    #[must_use]
     pub fn new<'a>(item: &ItemKey, others: impl IntoIterator<Item = &'a ItemKey>) -> Self {
         let mut keys = vec![key_of(item)];
         // Sorted, so that the same answer always has the same header.
@@ -63,20 +61,17 @@ impl CacheKeys {
     }
 
     /// Returns the keys separated by spaces, in ASCII.
-    #[must_use]
     pub fn space_separated(&self) -> &Bytes {
         &self.space_separated
     }
 
     /// Returns the keys separated by commas, in ASCII.
-    #[must_use]
     pub fn comma_separated(&self) -> &Bytes {
         &self.comma_separated
     }
 
     /// Returns whether every item that the answer shows has its key in the set. An answer with incomplete keys
     /// must not be stored by a cache that relies on purges by key.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.is_complete
     }

@@ -86,7 +86,6 @@ impl CatalogEntry {
     }
 
     /// Returns whether the item is under embargo at `now`.
-    #[must_use]
     pub fn is_embargoed(&self, now: Timestamp) -> bool {
         self.embargoed.is_some_and(|until| until > now)
     }

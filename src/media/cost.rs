@@ -17,7 +17,6 @@ impl RenditionPlan {
     /// and the output. A conservative estimate.
     ///
     /// `has_random_access` says whether the original allows random access, if known.
-    #[must_use]
     pub fn memory_bytes(&self, has_random_access: Option<bool>) -> u64 {
         /// Headers, index and buffers.
         const SMALL: u64 = 4 << 20;
@@ -38,7 +37,6 @@ impl RenditionPlan {
     }
 
     /// Returns whether the store contains the rendition, so that it is read instead of rendered.
-    #[must_use]
     pub(super) fn is_stored(&self) -> bool {
         match self.standard {
             Some(standard) => standard.base.is_none(),
@@ -48,7 +46,6 @@ impl RenditionPlan {
     }
 
     /// Returns the maximum number of bytes that are read from the store for the rendition.
-    #[must_use]
     pub(super) fn read_bytes(&self) -> u64 {
         match self.standard {
             Some(standard) => standard.set_bytes,
@@ -70,7 +67,6 @@ impl RenditionPlan {
     ///
     /// Random access is assumed if it is not known, because nearly all originals allow it. The standard set, the
     /// source of most small renditions, is assumed to exist: it is made once for all of them.
-    #[must_use]
     pub fn decoded_pixels(&self, has_random_access: Option<bool>) -> u64 {
         /// The base of a standard set is somewhat larger than a Preview.
         const BASE_PIXELS: u64 = 1 << 20;
@@ -99,7 +95,6 @@ impl RenditionPlan {
 
     /// Returns whether only the visible part is decoded, if the original allows random access. True for a JPEG in
     /// the colours of its original whose only steps are crops and marks, as in [`imaging::DirectPlan`].
-    #[must_use]
     fn is_direct(&self) -> bool {
         let keeps_original = self.output.is_some_and(|output| output.keeps_original());
         let is_only_cut_or_marked = self

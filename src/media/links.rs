@@ -12,13 +12,11 @@ pub struct UrlLinks {
 
 impl UrlLinks {
     /// Creates a writer of links below `base`, which has no trailing slash.
-    #[must_use]
     pub fn new(base: String) -> Self {
         Self { base }
     }
 
     /// Returns the URL of `path`.
-    #[must_use]
     pub fn url(&self, path: &MediaPath) -> String {
         format!("{}/media/{path}", self.base)
     }

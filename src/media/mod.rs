@@ -176,13 +176,11 @@ impl Media {
     }
 
     /// Returns the settings that the section was started with.
-    #[must_use]
     pub fn settings(&self) -> &MediaSettings {
         &self.inner.settings
     }
 
     /// Returns the writer of media URLs.
-    #[must_use]
     pub fn links(&self) -> &UrlLinks {
         &self.inner.links
     }

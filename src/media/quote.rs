@@ -47,13 +47,11 @@ pub enum QuoteState {
 
 impl QuoteState {
     /// Returns whether the item would be delivered.
-    #[must_use]
     pub fn delivers(&self) -> bool {
         matches!(self, Self::Purchase(PurchaseQuote::Bought { .. } | PurchaseQuote::Buys(_)))
     }
 
     /// Returns the agreement under which a purchase would be recorded; `None` if the item costs nothing now.
-    #[must_use]
     pub fn payer(&self) -> Option<AgreementId> {
         match self {
             Self::Purchase(purchase) => purchase.payer(),

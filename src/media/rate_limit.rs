@@ -25,7 +25,6 @@ const MILLION: i64 = 1_000_000;
 
 impl RequestClient {
     /// Identifies the client of a request; `None` if neither user nor address is known.
-    #[must_use]
     pub fn for_request(principal: Option<&Principal>, address: Option<IpAddr>) -> Option<Self> {
         match principal {
             // All addresses and keys of a user share one bucket.
@@ -57,7 +56,6 @@ impl RenderPayer {
     }
 
     /// Returns the payer of a request for one rendition.
-    #[must_use]
     pub fn for_client(client: Option<RequestClient>) -> Self {
         client.map_or(Self::Server, Self::Client)
     }

@@ -67,7 +67,6 @@ pub(super) struct StandardRecipes {
 
 impl MediaSettings {
     /// Returns a text that changes with every setting that affects the standard renditions of a picture.
-    #[must_use]
     pub fn standard_recipe(&self) -> String {
         let media = &self.media;
         // The text is stored: another text means that every picture is visited again.

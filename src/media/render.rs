@@ -47,7 +47,6 @@ pub enum RenditionSource {
 
 impl RenditionSource {
     /// Returns the word for the source in log lines.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -72,7 +71,6 @@ pub(super) struct RenderedBody {
 
 impl Media {
     /// Returns the rendition from the memory tier; never waits.
-    #[must_use]
     pub fn find_cached(&self, answer: &RenditionAnswer) -> Option<ObtainedRendition> {
         let body = self.inner.cache.find_in_memory(&answer.planned);
         cache::count("memory", body.is_some());
@@ -185,7 +183,6 @@ impl Media {
     }
 
     /// Returns whether the rendition can be answered at once: it is cached, or its encoder is fast.
-    #[must_use]
     pub fn is_ready(&self, answer: &RenditionAnswer) -> bool {
         let planned = &answer.planned;
         !is_slow(planned)
@@ -196,7 +193,6 @@ impl Media {
     /// Renders in the background for later requests, unless a render is in flight.
     ///
     /// Returns false, and does nothing, if the cache is disabled.
-    #[must_use]
     pub fn render_ahead(&self, answer: RenditionAnswer, payer: RenderPayer) -> bool {
         if !self.inner.cache.is_enabled() {
             return false;

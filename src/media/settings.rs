@@ -71,7 +71,6 @@ pub struct DecodeLimits {
 
 impl DecodeLimits {
     /// Reads the limits from the configuration.
-    #[must_use]
     pub fn from_config(config: &Config) -> Self {
         Self {
             pixels_max: u64::from(config.media.megapixels_max) * 1_000_000,

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 /// Reads the wall clock.
-#[must_use]
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the wall clock")]
 pub fn now() -> Timestamp {
     Timestamp::now()
@@ -25,27 +24,23 @@ pub struct Stopwatch(Instant);
 
 impl Stopwatch {
     /// Starts measuring from now.
-    #[must_use]
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the monotonic clock")]
     pub fn start() -> Self {
         Self(Instant::now())
     }
 
     /// Returns the time since the start.
-    #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.0.elapsed()
     }
 
     /// Returns the milliseconds since the start, with fractions.
-    #[must_use]
     pub fn elapsed_ms(&self) -> f64 {
         self.elapsed().as_secs_f64() * 1000.0
     }
 }
 
 /// Returns whether at least `time` has elapsed; true if there is no stopwatch yet.
-#[must_use]
 pub fn has_elapsed(since: Option<Stopwatch>, time: Duration) -> bool {
     since.is_none_or(|since| since.elapsed() >= time)
 }

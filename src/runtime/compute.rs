@@ -224,13 +224,11 @@ impl ComputePool {
     }
 
     /// The number of worker threads.
-    #[must_use]
     pub fn workers(&self) -> usize {
         self.shared.workers
     }
 
     /// The places of the queue.
-    #[must_use]
     pub fn places(&self) -> QueuePlaces {
         self.shared.places
     }

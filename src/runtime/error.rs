@@ -49,7 +49,6 @@ pub struct ErrorDetail {
 impl ErrorDetail {
     /// Creates an entry for the part `path` at `location` that violates `rule` of the contract (`enum`,
     /// `format`, `pattern`, …).
-    #[must_use]
     pub fn of_rule(
         rule: &str,
         location: &'static str,
@@ -79,7 +78,6 @@ pub struct Error {
 
 impl Error {
     /// Creates an error with a message that the client may see.
-    #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -94,7 +92,6 @@ impl Error {
 
     /// Creates a validation error for the part `path` at `location`; `rule` is one of the contract's
     /// rules (`enum`, `format`, `pattern`, …).
-    #[must_use]
     pub fn invalid(
         location: &'static str,
         path: impl Into<String>,
@@ -106,7 +103,6 @@ impl Error {
 
     /// Creates an error for a well-formed part `path` at `location` that the current state does not permit;
     /// `code` gives the reason, such as `order_already_reported`.
-    #[must_use]
     pub fn invalid_with_code(
         location: &'static str,
         path: impl Into<String>,
@@ -121,13 +117,11 @@ impl Error {
     }
 
     /// Creates a refusal of a known caller; `code` gives the reason, such as `agreement_required`.
-    #[must_use]
     pub fn forbidden(code: &str, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Forbidden, message).with_code(code)
     }
 
     /// Creates a refusal because of load; `code` names the queue or rate limit, such as `render_queue`.
-    #[must_use]
     pub fn overloaded(code: &str, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Overloaded, message).with_code(code)
     }
@@ -159,20 +153,17 @@ impl Error {
     }
 
     /// Creates a refusal of credentials without `scope`, which the challenge names.
-    #[must_use]
     pub fn insufficient_scope(scope: &'static str) -> Self {
         let message = format!("The token lacks the scope {scope}");
         Self { scope: Some(scope), ..Self::forbidden("insufficient_scope", message) }
     }
 
     /// Creates an error for a bug or a failing resource; the client never sees `source`.
-    #[must_use]
     pub fn internal(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self::new(ErrorKind::Internal, "Internal error").with_source(source)
     }
 
     /// Creates a validation error for one or more parts of a request, with an entry for each.
-    #[must_use]
     pub fn invalid_parts(details: Vec<ErrorDetail>) -> Self {
         // The contract fixes this text (api-13). The entries of `errors` describe the faults.
         Self { details, ..Self::new(ErrorKind::InvalidArgument, "Request validation failed") }
@@ -186,56 +177,47 @@ impl Error {
     }
 
     /// Returns the kind, which determines the status.
-    #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
     /// Returns the message for the client.
-    #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
     /// Returns the entries of `errors` in the body.
-    #[must_use]
     pub fn details(&self) -> &[ErrorDetail] {
         &self.details
     }
 
     /// Returns the seconds after which the client should retry, if known.
-    #[must_use]
     pub fn retry_after_s(&self) -> Option<u32> {
         self.retry_after_s
     }
 
     /// Returns the scope that the credentials lack, if that is the reason.
-    #[must_use]
     pub fn missing_scope(&self) -> Option<&'static str> {
         self.scope
     }
 
     /// Returns whether the log has the error already.
-    #[must_use]
     pub fn is_logged(&self) -> bool {
         self.is_logged
     }
 
     /// Returns the private cause if it is a `T`.
-    #[must_use]
     pub fn cause_as<T: StdError + 'static>(&self) -> Option<&T> {
         self.source.as_deref()?.downcast_ref()
     }
 
     /// Returns the private cause with its chain of causes, for the log.
-    #[must_use]
     pub fn cause(&self) -> Option<String> {
         Some(chain(self.source.as_deref()?))
     }
 }
 
 /// Formats an error with its causes.
-#[must_use]
 pub fn chain(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

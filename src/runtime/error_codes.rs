@@ -208,7 +208,6 @@ pub const VALIDATION_RULES: &[ValidationRule] = &[
 ];
 
 /// Describes errors that have no specific code, by kind.
-#[must_use]
 pub fn meaning(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::InvalidArgument => {

@@ -17,7 +17,6 @@ pub struct FailureLog {
 
 impl FailureLog {
     /// Creates a log for the work called `name`, which is assumed to succeed at first.
-    #[must_use]
     pub const fn new(name: &'static str) -> Self {
         Self { name, failing: false }
     }
@@ -74,13 +73,11 @@ pub struct EndedOutage {
 
 impl OutageLog {
     /// Creates a log without an outage.
-    #[must_use]
     pub const fn new() -> Self {
         Self { outage: Mutex::new(None) }
     }
 
     /// Counts a failure. Returns whether it begins an outage, and so needs a log line.
-    #[must_use]
     pub fn record(&self) -> bool {
         let now = Stopwatch::start();
         let mut outage = self.outage.lock();
@@ -93,7 +90,6 @@ impl OutageLog {
 
     /// Ends the outage if it has had no failure for `quiet`. Called after a success, which may be chance
     /// while other calls fail.
-    #[must_use]
     pub fn end_after(&self, quiet: Duration) -> Option<EndedOutage> {
         let ended = self.outage.lock().take_if(|outage| outage.last.elapsed() >= quiet)?;
         Some(EndedOutage { failures: ended.failures, lasted: ended.began.elapsed() })

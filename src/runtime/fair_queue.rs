@@ -28,14 +28,12 @@ impl RequestClient {
     /// Identifies the client of a request: the user if known, otherwise the network of the address.
     ///
     /// Returns `None` for a request without a connection, which counts only towards the limit of all clients.
-    #[must_use]
     pub fn new(user: Option<UserId>, address: Option<IpAddr>) -> Option<Self> {
         let known_user = user.map(Self::User);
         known_user.or_else(|| address.map(|address| Self::Network(network(address))))
     }
 
     /// Returns whether the client has credentials.
-    #[must_use]
     pub fn is_known(self) -> bool {
         matches!(self, Self::User(_))
     }
@@ -62,7 +60,6 @@ pub struct QueuePlaces {
 impl QueuePlaces {
     /// Creates the numbers for `all` places. One client may have the share `client_share` of them, 0 to 1,
     /// and at least one place.
-    #[must_use]
     pub fn new(all: usize, client_share: f32) -> Self {
         #[expect(
             clippy::cast_possible_truncation,
@@ -75,7 +72,6 @@ impl QueuePlaces {
     }
 
     /// The number of places for all clients together.
-    #[must_use]
     pub fn all(self) -> usize {
         self.all
     }
@@ -104,7 +100,6 @@ struct QueuedItem<T> {
 
 impl<T> FairQueue<T> {
     /// Creates an empty queue.
-    #[must_use]
     pub fn new(places: QueuePlaces) -> Self {
         Self {
             places,
@@ -153,19 +148,16 @@ impl<T> FairQueue<T> {
     }
 
     /// Returns the number of items; reserved places do not count.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.known.len() + self.anonymous.len()
     }
 
     /// Returns whether the queue has no items.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Returns the number of items of callers with credentials and of the server, which leave first.
-    #[must_use]
     pub fn known_len(&self) -> usize {
         self.known.len()
     }
@@ -256,7 +248,6 @@ pub enum Admission {
 
 impl FairSemaphore {
     /// Creates a semaphore with `permits`, at least one, and a queue for more requests.
-    #[must_use]
     pub fn new(permits: usize, places: QueuePlaces) -> Self {
         let waiting = FairQueue::new(places);
         let state = SemaphoreState { free: permits.max(1), waiting, next: 0 };

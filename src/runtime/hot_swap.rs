@@ -21,13 +21,11 @@ impl<T> Clone for HotSwap<T> {
 
 impl<T> HotSwap<T> {
     /// Creates the shared value with `value`.
-    #[must_use]
     pub fn new(value: T) -> Self {
         Self { current: Arc::new(RwLock::new(Arc::new(value))) }
     }
 
     /// Returns a snapshot of the current value.
-    #[must_use]
     pub fn get(&self) -> Arc<T> {
         Arc::clone(&self.current.read())
     }

@@ -30,7 +30,6 @@ pub struct FieldProblem {
 
 impl FieldProblem {
     /// Returns the path of the field from the root object.
-    #[must_use]
     pub fn path(&self) -> String {
         format!("{}{}", self.prefix, self.name)
     }
@@ -62,13 +61,11 @@ pub struct ObjectReader<'a> {
 
 impl<'a> ObjectReader<'a> {
     /// Creates a reader of `members`; `prefix` is the path of the object with a dot at its end.
-    #[must_use]
     pub fn new(prefix: impl Into<String>, members: &'a Map<String, Value>) -> Self {
         Self { members, prefix: prefix.into(), known: Vec::new() }
     }
 
     /// Returns the path of the field `name` from the root object.
-    #[must_use]
     pub fn path(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }
@@ -104,7 +101,6 @@ impl<'a> ObjectReader<'a> {
     }
 
     /// Creates a reader for `members`, the value of the nested object `name`.
-    #[must_use]
     pub fn within(&self, name: &str, members: &'a Map<String, Value>) -> Self {
         Self::new(format!("{}{name}.", self.prefix), members)
     }

@@ -1,7 +1,6 @@
 //! Escapes text for the Markdown of the reference pages.
 
 /// Escapes characters that Markdown would read as markup in a paragraph. Code between backticks is unchanged.
-#[must_use]
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (index, part) in text.split('`').enumerate() {
@@ -21,7 +20,6 @@ pub fn escaped(text: &str) -> String {
 }
 
 /// Escapes text for a table cell: on one line, with `|` escaped, even in code.
-#[must_use]
 pub fn cell(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     // Tables are split into cells before code is parsed (GFM §4.10).
@@ -29,7 +27,6 @@ pub fn cell(text: &str) -> String {
 }
 
 /// Formats `text` as code in a table cell; an empty text stays empty.
-#[must_use]
 pub fn code_cell(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("`{}`", text.replace('|', "\\|")) }
 }

@@ -31,13 +31,11 @@ pub struct MemoryShare<'a> {
 
 impl MemoryBudget {
     /// Creates a budget of `bytes_max`.
-    #[must_use]
     pub fn new(bytes_max: u64) -> Self {
         Self { state: Mutex::default(), freed: Condvar::new(), bytes_max }
     }
 
     /// Acquires `bytes`, blocking until they fit.
-    #[must_use]
     pub fn acquire(&self, bytes: u64) -> MemoryShare<'_> {
         self.wait(self.state.lock(), bytes);
         MemoryShare { memory: self, bytes }

@@ -30,7 +30,6 @@ pub fn make_private() {
 
 /// Returns `mode` restricted by the original umask, for files that others are meant to read. Returns `None`
 /// before [`make_private`].
-#[must_use]
 pub fn shared_mode(mode: u32) -> Option<u32> {
     MODE_ALLOWED.get().map(|allowed| mode & allowed)
 }
@@ -104,13 +103,11 @@ pub fn give_to_owner_of_folder(path: &Path) {
 }
 
 /// Returns the id of the user that started the process, regardless of the environment.
-#[must_use]
 pub fn user_id() -> u32 {
     rustix::process::getuid().as_raw()
 }
 
 /// Returns the mode of the file or folder at `path` if group or others have any access to it.
-#[must_use]
 pub fn find_open_mode(path: &Path) -> Option<u32> {
     let mode = fs::metadata(path).ok()?.mode() & 0o777;
     (mode & GROUP_AND_OTHERS != 0).then_some(mode)

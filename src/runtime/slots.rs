@@ -59,7 +59,6 @@ pub struct SlotGuard {
 impl WaitingSlots {
     /// Creates slots with `limits`. Refusals are counted as `name`, or as `client_name` if they are because
     /// of the limit of one client.
-    #[must_use]
     pub fn new(name: &'static str, client_name: &'static str, limits: SlotLimits) -> Self {
         let inner = SlotsInner {
             name,

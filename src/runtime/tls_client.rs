@@ -22,7 +22,6 @@ impl CustomAuthority {
     /// Parses certificates in PEM.
     ///
     /// Returns `None` if there is no certificate or a damaged one.
-    #[must_use]
     pub fn parse(pem: &str) -> Option<Self> {
         let read = CertificateDer::pem_slice_iter(pem.as_bytes());
         let certificates = read.collect::<Result<Vec<_>, _>>().ok()?;

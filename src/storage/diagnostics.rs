@@ -34,7 +34,6 @@ pub enum DiagnosticKind {
 
 impl DiagnosticKind {
     /// Returns the word that the table uses.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -58,13 +57,11 @@ pub struct DiagnosticRecord {
 
 impl DiagnosticRecord {
     /// Creates the record of a file or an item that was not ingested because of `error`.
-    #[must_use]
     pub fn ingest_error(subject: impl Display, error: impl Display, at: Timestamp) -> Self {
         Self::new(DiagnosticKind::IngestError, &subject, &error, at)
     }
 
     /// Creates the record of a search that lasted `duration`.
-    #[must_use]
     pub fn slow_search(
         query: impl Display,
         parameters: impl Display,
@@ -140,7 +137,6 @@ impl DiagnosticLog {
     }
 
     /// Removes and returns all pending records.
-    #[must_use]
     pub fn take(&self) -> PendingDiagnostics {
         std::mem::take(&mut *self.pending.lock())
     }

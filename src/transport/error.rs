@@ -262,7 +262,6 @@ impl SendError {
 
     /// Returns whether a retry may succeed, for example after the server was down, slow or busy. Refused
     /// credentials, an unknown key, a missing permission and a [`SendRefusal`] are permanent.
-    #[must_use]
     pub fn is_temporary(&self) -> bool {
         self.fault.is_temporary()
     }

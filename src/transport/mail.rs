@@ -35,7 +35,6 @@ impl MailAddress {
     /// Parses a single mail address.
     ///
     /// Returns `None` for an invalid address, for several addresses, and for control characters.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let fits = text.len() <= MAIL_HEADER_BYTES_MAX && !text.chars().any(char::is_control);
         let mailbox = fits.then(|| Mailbox::from_str(text.trim()).ok())??;

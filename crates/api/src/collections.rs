@@ -115,7 +115,6 @@ pub enum ListedCollection {
 
 impl ListedCollection {
     /// Returns the properties besides the items.
-    #[must_use]
     pub fn head(&self) -> &CollectionWithoutContent {
         match self {
             Self::Full(collection) => &collection.head,
@@ -124,7 +123,6 @@ impl ListedCollection {
     }
 
     /// Returns the URIs of the items; `None` if the list leaves them out.
-    #[must_use]
     pub fn content(&self) -> Option<&[String]> {
         match self {
             Self::Full(collection) => Some(&collection.content),

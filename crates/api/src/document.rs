@@ -120,7 +120,6 @@ impl Document {
     /// Returns the described operations and their schemas.
     ///
     /// Panics if a request and an answer have different schemas of one name, which a test of the whole document finds.
-    #[must_use]
     pub fn finish(mut self) -> DocumentParts {
         let mut schemas = self.requests.take_definitions(true);
         for (name, mut schema) in self.answers.take_definitions(true) {

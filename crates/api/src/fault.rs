@@ -24,7 +24,6 @@ pub enum Location {
 
 impl Location {
     /// The word in error answers.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Path => "path",
@@ -50,7 +49,6 @@ pub struct Fault {
 
 impl Fault {
     /// Describes a fault at `path`.
-    #[must_use]
     pub fn new(
         rule: &'static str,
         location: Location,

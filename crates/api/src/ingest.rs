@@ -42,7 +42,6 @@ pub struct ItemPath {
 
 impl ItemPath {
     /// Returns the address of the item `key`.
-    #[must_use]
     pub fn new(key: &ItemKey) -> Self {
         Self { media_type: key.media_type, id: key.id.to_string() }
     }

@@ -507,7 +507,6 @@ pub enum DownloadGrouping {
 
 impl DownloadGrouping {
     /// Returns the word used in requests.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }

@@ -59,13 +59,11 @@ pub struct Health {
 
 impl Health {
     /// Creates the health of a node with nothing else to say.
-    #[must_use]
     pub fn new(status: HealthStatus) -> Self {
         Self { status, detail: None, reason: None, faults: Vec::new(), rows_behind: None }
     }
 
     /// Creates the health of a node that is not ready because of `reason`.
-    #[must_use]
     pub fn unready(status: HealthStatus, reason: impl Into<String>) -> Self {
         Self { reason: Some(reason.into()), ..Self::new(status) }
     }
@@ -95,7 +93,6 @@ pub struct HealthCheck(pub Health);
 
 impl HealthCheck {
     /// Returns whether the answer is 200.
-    #[must_use]
     pub fn is_ready(&self) -> bool {
         match self.0.status {
             HealthStatus::Live | HealthStatus::Ready | HealthStatus::Serving => true,

@@ -155,7 +155,6 @@ pub struct License {
 
 impl License {
     /// The licence of an order whose licence is not chosen yet.
-    #[must_use]
     pub fn of_product(product: LicensedProduct) -> Self {
         Self { uuid: None, period: None, volume: None, price: None, description: None, product }
     }

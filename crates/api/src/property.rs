@@ -36,13 +36,11 @@ pub(crate) const CODE: &str = r"^(-[^,]*[^,\s]|[^-,\s])[^,]*$";
 pub(crate) const REPEATED: &str = "x-repeated";
 
 /// One of the words of `T`.
-#[must_use]
 pub fn words<T: VariantNames>(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "enum": T::VARIANTS })
 }
 
 /// One of the words of `T`, or `null`.
-#[must_use]
 pub fn optional_words<T: VariantNames>(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["string", "null"], "enum": nullable_words::<T>() })
 }
@@ -53,7 +51,6 @@ fn nullable_words<T: VariantNames>() -> Vec<Option<&'static str>> {
 }
 
 /// A list of words of `T`.
-#[must_use]
 pub fn lists_of_words<T: VariantNames>(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": words::<T>(generator) })
 }
@@ -64,7 +61,6 @@ pub(crate) fn news_items(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// An amount of money with two decimals, `1200.00`.
-#[must_use]
 pub fn amount(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "string",
@@ -136,7 +132,6 @@ pub mod word_list {
 }
 
 /// Returns whether `text` is a URI: a scheme, followed only by characters that URIs may contain (RFC 3986).
-#[must_use]
 pub fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let has_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -163,7 +158,6 @@ fn begins_with_escape(part: &str) -> bool {
 ///
 /// Quoted local parts, address literals and non-ASCII characters are refused: such mail is not delivered
 /// everywhere, and most of these addresses are mistakes.
-#[must_use]
 pub fn is_email(text: &str) -> bool {
     let Some((local, domain)) = text.rsplit_once('@') else { return false };
     // The limits of RFC 5321 §4.5.3.1: 64 octets before the `@`, 254 in all.
@@ -190,7 +184,6 @@ fn is_label(part: &str) -> bool {
 
 /// Returns whether `text` is a telephone number: 3 to 20 digits, optionally with a leading `+`, and with
 /// spaces or any of `-().` and `/` between them.
-#[must_use]
 pub fn is_phone_number(text: &str) -> bool {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     let rest = text.strip_prefix('+').unwrap_or(text);

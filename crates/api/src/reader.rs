@@ -67,7 +67,6 @@ impl<E: Endpoint> RequestReader<E> {
     }
 
     /// Reads the parameters like [`read`](Self::read) as far as they are valid, for checks that the schema cannot express.
-    #[must_use]
     pub fn read_valid(
         &self,
         path: &[DecodedParameter],
@@ -114,7 +113,6 @@ impl<E: Endpoint> RequestReader<E> {
     }
 
     /// Returns the position of the parameter `name`, for the order of faults.
-    #[must_use]
     pub fn position(&self, name: &str) -> usize {
         let found = self.parameters.iter().position(|parameter| parameter.name == name);
         found.unwrap_or(self.parameters.len())
@@ -225,7 +223,6 @@ impl Shape {
 
 /// Parses digits with an optional sign and an optional fraction of zeros: clients whose numbers are all
 /// floating-point write `20.0`. A number beyond 64 bits saturates, and no range contains the result.
-#[must_use]
 pub fn parse_integer(text: &str) -> Option<i64> {
     let integer = match text.split_once('.') {
         Some((integer, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => {

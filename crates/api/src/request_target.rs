@@ -7,7 +7,6 @@ use serde_json::Value;
 use crate::endpoint::Endpoint;
 
 /// Prints the path and query of a request with the parameters `endpoint`.
-#[must_use]
 pub fn target<E: Endpoint>(endpoint: &E) -> String {
     // The parameters are texts, numbers, booleans and lists of them, which JSON can hold.
     let values = serde_json::to_value(endpoint).expect("parameters are JSON");

@@ -61,7 +61,6 @@ pub(crate) fn first_paragraph(text: &str) -> &str {
 }
 
 /// Joins the lines of each paragraph, as Markdown does.
-#[must_use]
 pub fn unwrapped(text: &str) -> String {
     let paragraphs = text.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
     paragraphs.collect::<Vec<_>>().join("\n\n")

@@ -121,7 +121,6 @@ pub fn encode(picture: PixelView<'_>, options: Av1Options) -> Result<Av1Picture,
 }
 
 /// Returns whether a picture of this size can be encoded.
-#[must_use]
 pub fn is_encodable(size: Size) -> bool {
     (1..=SIDE_PX_MAX).contains(&size.width)
         && (1..=SIDE_PX_MAX).contains(&size.height)

@@ -87,7 +87,6 @@ pub enum DirectOutput {
 impl DirectPlan {
     /// Plans a direct render of `steps`; `None` if the picture must be scaled, converted, encoded in a limited
     /// number of bytes, or decoded as a whole.
-    #[must_use]
     pub fn plan(
         indexed: &IndexedSource<'_>,
         steps: &[RenderStep],

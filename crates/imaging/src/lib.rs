@@ -116,7 +116,6 @@ pub struct OutputOptions {
 impl OutputOptions {
     /// Returns whether the picture data of a JPEG may be copied into the result: its format, colours and
     /// subsampling do not change, and no number of bytes limits the quality.
-    #[must_use]
     pub fn keeps_original(&self) -> bool {
         self.format == ImageFormat::Jpeg
             && self.colour == OutputColour::Keep
@@ -125,7 +124,6 @@ impl OutputOptions {
     }
 
     /// Returns the maximum number of encodes of a picture to comply with [`OutputOptions::bytes_max`].
-    #[must_use]
     pub fn encodes_max(&self) -> u32 {
         match self.bytes_max {
             None => 1,
@@ -190,7 +188,6 @@ pub enum RenderPath {
 
 impl RenderPath {
     /// Returns a stable name for headers, logs and metrics.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }

@@ -44,14 +44,12 @@ pub struct ReversedAxes {
 
 impl Orientation {
     /// Returns the orientation for a value of the tag; upright for values other than 1 to 8.
-    #[must_use]
     pub fn from_tag(value: u32) -> Orientation {
         let index = value.checked_sub(1).and_then(|index| usize::try_from(index).ok());
         index.and_then(|index| Orientation::iter().nth(index)).unwrap_or_default()
     }
 
     /// Returns whether rows of the upright picture are columns of the stored picture.
-    #[must_use]
     pub fn swaps_axes(self) -> bool {
         matches!(
             self,
@@ -63,7 +61,6 @@ impl Orientation {
     }
 
     /// Returns the axes of the stored picture that are read backwards to show it upright.
-    #[must_use]
     pub fn reversed_axes(self) -> ReversedAxes {
         let (columns, rows) = match self {
             Orientation::Upright | Orientation::Transposed => (false, false),
@@ -75,7 +72,6 @@ impl Orientation {
     }
 
     /// Converts a stored size to the upright size, or an upright size to the stored size.
-    #[must_use]
     pub fn oriented_size(self, stored: Size) -> Size {
         if self.swaps_axes() { stored.transposed() } else { stored }
     }
@@ -83,7 +79,6 @@ impl Orientation {
     /// Converts a rectangle of the upright picture to a rectangle of the stored picture.
     ///
     /// `stored` is the stored size; `upright` must be inside the upright picture.
-    #[must_use]
     pub fn to_stored(self, upright: Rect, stored: Size) -> Rect {
         let Rect { x, y, width, height } = upright;
         // Axes first, because the mirrored edges are edges of the stored picture.
@@ -99,7 +94,6 @@ impl Orientation {
     }
 
     /// Returns the inverse orientation.
-    #[must_use]
     pub fn inverse(self) -> Orientation {
         // Mirrorings and the half turn undo themselves; quarter turns undo each other.
         if self == Orientation::Quarter {
@@ -111,13 +105,11 @@ impl Orientation {
     /// Converts a rectangle of the stored picture to a rectangle of the upright picture.
     ///
     /// `stored` is the stored size; `rect` must be inside the stored picture.
-    #[must_use]
     pub fn to_upright(self, rect: Rect, stored: Size) -> Rect {
         self.inverse().to_stored(rect, self.oriented_size(stored))
     }
 
     /// Turns stored pixels upright; copies them unless the orientation is upright.
-    #[must_use]
     pub fn orient(self, pixels: Pixels) -> Pixels {
         if self == Orientation::Upright {
             return pixels;

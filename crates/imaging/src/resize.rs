@@ -36,7 +36,6 @@ fn has_headroom(edge: u32, target: u32) -> bool {
 
 /// Returns the stored size of the decoded pixels for a picture of `stored` pixels without an index, if `first` is
 /// the first render step.
-#[must_use]
 pub fn decoded_size(stored: Size, orientation: Orientation, first: &RenderStep) -> Size {
     let target = scaled_size(orientation.oriented_size(stored), first);
     let eighths =

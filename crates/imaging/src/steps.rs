@@ -67,7 +67,6 @@ pub fn output_size(upright: Size, steps: &[RenderStep]) -> Result<Size, StepErro
 ///
 /// `windows` is [`RenderOutput::windows`](crate::RenderOutput::windows). The part is unknown if a
 /// [`RenderStep::Cover`] has no window there, or if a step or a window does not fit the picture.
-#[must_use]
 pub fn shown_region(upright: Size, steps: &[RenderStep], windows: &[Rect]) -> Option<Rect> {
     let mut shown = Rect::new(0, 0, upright);
     let mut size = upright;
@@ -107,7 +106,6 @@ fn part_of(region: Rect, size: Size, crop: Rect) -> Option<Rect> {
 /// it; `None` if the step does not scale.
 ///
 /// A copy of the picture with at least this size suffices for the step.
-#[must_use]
 pub fn scaled_size(size: Size, step: &RenderStep) -> Option<Size> {
     match step {
         RenderStep::Fit { long_px } => Some(fit(size, *long_px)),

@@ -61,7 +61,6 @@ impl IndexedJpeg {
     }
 
     /// Returns the whole file as a source of byte ranges, for the functions of [`crate::scan`].
-    #[must_use]
     pub fn bytes(&self) -> ByteRanges<'_> {
         ByteRanges::whole(&self.jpeg)
     }

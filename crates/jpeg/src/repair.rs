@@ -17,7 +17,6 @@ const TRANSFORM: usize = 11;
 ///
 /// libjpeg-turbo refuses stray bytes, unknown JFIF versions and unknown Adobe transforms; other readers display
 /// such files. Returns `None` if the file has no scan.
-#[must_use]
 pub fn repair(jpeg: &[u8]) -> Option<Vec<u8>> {
     let header = JpegHeader::parse_start(jpeg, &LIMITS, jpeg.len()).ok()?;
     let mut out = vec![0xFF, 0xD8];

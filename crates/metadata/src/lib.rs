@@ -167,7 +167,6 @@ pub struct SplitXmp {
 
 impl EmbeddedMetadata {
     /// Returns the blocks as JPEG segments, to be placed after the JFIF segment of a file.
-    #[must_use]
     pub fn jpeg_segments(&self) -> Vec<u8> {
         let xmp = match &self.split_xmp {
             Some(split) => xmp_write::split_segments(split),

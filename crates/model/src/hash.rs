@@ -12,19 +12,16 @@ pub struct ContentHash(pub [u8; 32]);
 
 impl ContentHash {
     /// Computes the hash of a blob.
-    #[must_use]
     pub fn new(blob: &[u8]) -> Self {
         Self(Sha256::digest(blob).into())
     }
 
     /// Starts an incremental hash.
-    #[must_use]
     pub fn hasher() -> ContentHasher {
         ContentHasher(Sha256::new())
     }
 
     /// Returns the first 16 bytes as 22 characters of base64url, for names that are never decoded.
-    #[must_use]
     pub fn short(&self) -> String {
         const DIGITS: &[u8; 64] =
             b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -55,7 +52,6 @@ impl ContentHasher {
     }
 
     /// Returns the hash of all added bytes.
-    #[must_use]
     pub fn finish(self) -> ContentHash {
         ContentHash(self.0.finalize().into())
     }

@@ -6,7 +6,6 @@ macro_rules! impl_as_str {
     ($($Enum:ty),+) => {$(
         impl $Enum {
             /// Returns the word for the value in documents, requests and the database.
-            #[must_use]
             pub fn as_str(self) -> &'static str {
                 self.into()
             }

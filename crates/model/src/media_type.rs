@@ -54,7 +54,6 @@ impl MediaType {
     }
 
     /// Reports whether items of this media type describe planned events.
-    #[must_use]
     pub fn is_planned(self) -> bool {
         matches!(self, Self::Planning | Self::Calendar)
     }

@@ -4,7 +4,6 @@ use std::net::{IpAddr, Ipv6Addr};
 
 /// Returns the part of `address` that identifies one client: the /64 prefix of an IPv6 address, since a host may
 /// use any address in it. An IPv4 address is returned whole, even if it is written as IPv4-mapped IPv6.
-#[must_use]
 pub fn network(address: IpAddr) -> IpAddr {
     // A dual-stack socket reports IPv4 clients as mapped addresses, which all share one /64.
     match address.to_canonical() {

@@ -17,7 +17,6 @@ pub struct PictureHash(pub u64);
 
 impl PictureHash {
     /// Returns the number of bits in which the hashes differ, 0 to 64.
-    #[must_use]
     pub fn distance(self, other: Self) -> u32 {
         (self.0 ^ other.0).count_ones()
     }

@@ -32,7 +32,6 @@ pub struct AttemptEnd {
 
 impl RetryPolicy {
     /// Builds a policy that retries forever.
-    #[must_use]
     pub const fn without_deadline(first: Duration, longest: Duration) -> Self {
         Self { first, longest, deadline: Duration::MAX }
     }
@@ -43,7 +42,6 @@ impl RetryPolicy {
     /// there is no deadline, so a clock jump never ends the retries.
     ///
     /// `name` identifies the operation; see [`RetryPolicy::jittered`].
-    #[must_use]
     pub fn next_attempt(
         &self,
         name: &str,
@@ -61,7 +59,6 @@ impl RetryPolicy {
     ///
     /// Jitter keeps operations that failed together from retrying together. It is derived from `name` and
     /// `attempts`, so it is equal in every process and different for each operation and attempt.
-    #[must_use]
     pub fn jittered(&self, name: &str, attempts: u32) -> Duration {
         let base = self.backoff(attempts);
         let ContentHash(hash) = ContentHash::new(format!("{name}/{attempts}").as_bytes());
@@ -70,7 +67,6 @@ impl RetryPolicy {
     }
 
     /// Returns the delay after `attempts` attempts, counted from 1. It doubles with each attempt.
-    #[must_use]
     pub fn backoff(&self, attempts: u32) -> Duration {
         let doublings = attempts.saturating_sub(1).min(DOUBLINGS_MAX);
         // `first` is a setting and may exceed the maximum, which is a constant.
@@ -82,7 +78,6 @@ impl RetryPolicy {
     /// An attempt that kills the process reports no failure; its claim just expires. Without this check the
     /// operation would be claimed forever. The deadline alone is not sufficient: after a weekend of downtime,
     /// queued operations get at least one more attempt.
-    #[must_use]
     pub fn is_exhausted(&self, attempts: u32) -> bool {
         let mut remaining = self.deadline;
         let mut permitted = 1_u32;
@@ -110,7 +105,6 @@ pub struct Backoff {
 
 impl Backoff {
     /// Starts without a failure.
-    #[must_use]
     pub const fn new(policy: RetryPolicy) -> Self {
         Self { policy, failures: 0 }
     }
@@ -127,7 +121,6 @@ impl Backoff {
     }
 
     /// Returns the number of failures since the last success.
-    #[must_use]
     pub const fn failures(&self) -> u32 {
         self.failures
     }

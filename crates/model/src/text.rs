@@ -3,7 +3,6 @@
 /// Shortens `text` to its first `chars_max` characters and `…`. A text within the limit stays unchanged.
 ///
 /// White space before the ellipsis is removed. The ellipsis is not counted in `chars_max`.
-#[must_use]
 pub fn shorten(text: &str, chars_max: usize) -> String {
     // Texts of other systems may be in any language, so a cut at a byte could split a character.
     match text.char_indices().nth(chars_max) {
@@ -13,7 +12,6 @@ pub fn shorten(text: &str, chars_max: usize) -> String {
 }
 
 /// Percent-encodes all bytes of `text` apart from the ASCII characters for which `is_plain` returns true.
-#[must_use]
 pub fn percent_encode(text: &str, is_plain: impl Fn(u8) -> bool) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

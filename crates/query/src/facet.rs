@@ -32,7 +32,6 @@ model::impl_as_str!(Facet);
 
 impl Facet {
     /// Returns the index of the facet in arrays of all facets.
-    #[must_use]
     pub fn index(self) -> usize {
         self as usize
     }

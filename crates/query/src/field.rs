@@ -20,7 +20,6 @@ pub enum TextField {
 
 impl TextField {
     /// Returns the name of the field in queries, in lower case; `None` for [`TextField::Anywhere`].
-    #[must_use]
     pub fn as_str(self) -> Option<&'static str> {
         match self {
             Self::Anywhere => None,
@@ -32,7 +31,6 @@ impl TextField {
     }
 
     /// Finds the field with the name `name` in queries; case-insensitive.
-    #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         match property::find(name)? {
             QueryField::Words(field) => Some(field),

@@ -40,7 +40,6 @@ impl FilterField {
     }
 
     /// Returns the name of the field as a parameter, such as `place.name`.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Facet(facet) => facet.as_str(),
@@ -50,13 +49,11 @@ impl FilterField {
     }
 
     /// Finds the field with this name.
-    #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::all().find(|field| field.as_str() == name)
     }
 
     /// Returns all possible values of the field; `None` if the values depend on the items of the archive.
-    #[must_use]
     pub fn choices(self) -> Option<&'static [&'static str]> {
         match self {
             Self::Facet(Facet::Orientation) => Some(&ORIENTATIONS),
@@ -85,7 +82,6 @@ pub struct ItemFilter {
 
 impl ItemFilter {
     /// Creates the filter that requires `value`, without checking it.
-    #[must_use]
     pub fn requiring(field: FilterField, value: &str) -> Self {
         Self { field, value: value.to_owned(), is_excluded: false }
     }
@@ -115,7 +111,6 @@ impl ItemFilter {
     }
 
     /// Parses `<field>:<value>` or `-<field>:<value>`, the texts of [`Display`]; `None` for other texts.
-    #[must_use]
     pub fn find(text: &str) -> Option<Self> {
         let unsigned = text.strip_prefix('-');
         let is_excluded = unsigned.is_some();
@@ -128,7 +123,6 @@ impl ItemFilter {
 
     /// Returns the part of a query that matches the items with the value. The caller negates it if the value is
     /// excluded.
-    #[must_use]
     pub fn term(&self) -> String {
         let value = &self.value;
         match self.field {
@@ -183,7 +177,6 @@ fn beginning(value: &str) -> String {
 }
 
 /// Quotes `text` as a phrase of a query: `a "b"` becomes `"a \"b\""`.
-#[must_use]
 pub fn phrase(text: &str) -> String {
     let mut phrase = String::with_capacity(text.len() + 2);
     phrase.push('"');
@@ -208,7 +201,6 @@ pub fn phrase(text: &str) -> String {
 /// let query = r#"(place.name:"Bergen" OR place.name:"Oslo") -colour:"monochrome""#;
 /// assert_eq!(filter_text(&filters), query);
 /// ```
-#[must_use]
 pub fn filter_text(filters: &[ItemFilter]) -> String {
     let mut parts = Vec::new();
     for (at, filter) in filters.iter().enumerate() {
@@ -231,7 +223,6 @@ pub fn filter_text(filters: &[ItemFilter]) -> String {
 }
 
 /// Returns the query `words`, narrowed by `filters`.
-#[must_use]
 pub fn narrowed_text(words: &str, filters: &[ItemFilter]) -> String {
     let words = words.trim();
     let filters = filter_text(filters);

@@ -87,13 +87,11 @@ impl IndexedDocument {
     ///
     /// If a document has more than [`INDEXED_WORDS_MAX`] words, words of properties have priority and the body is
     /// cut first.
-    #[must_use]
     pub fn new(key: &ItemKey, document: &Document, zone: &TimeZone) -> Self {
         Self::with_facts(key, document, IndexedFacts::default(), zone)
     }
 
     /// Extracts the content of [`IndexedDocument::new`] together with `facts`.
-    #[must_use]
     pub fn with_facts(
         key: &ItemKey,
         document: &Document,

@@ -23,7 +23,6 @@ impl Query {
     /// assert!(!parse("headline:storm*", &TimeZone::UTC)?.matches(&indexed));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
     pub fn matches(&self, document: &IndexedDocument) -> bool {
         match self {
             Self::All => true,

@@ -39,7 +39,6 @@ pub struct FiniteNumber(i64);
 
 impl FiniteNumber {
     /// Converts `value`; `None` if it is not finite. Both zeros convert to the same number.
-    #[must_use]
     pub fn new(value: f64) -> Option<Self> {
         // Adding zero turns -0 into 0.
         let bits = (value + 0.0).to_bits().cast_signed();
@@ -56,7 +55,6 @@ impl FiniteNumber {
     }
 
     /// Returns the integer with the same order as the numbers.
-    #[must_use]
     pub fn key(self) -> i64 {
         self.0
     }
@@ -101,7 +99,6 @@ pub struct NumericRange {
 
 impl NumericRange {
     /// Returns whether a number is in the range.
-    #[must_use]
     pub fn contains(&self, number: FiniteNumber) -> bool {
         self.from.is_none_or(|from| from <= number)
             && self.until.is_none_or(|until| number <= until)

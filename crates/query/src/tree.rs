@@ -36,7 +36,6 @@ pub enum Query {
 impl Query {
     /// Joins queries so that a document has to satisfy all of them. Nested `And`s are flattened. An empty list
     /// matches every document.
-    #[must_use]
     pub fn and(parts: Vec<Self>) -> Self {
         let mut all = Vec::with_capacity(parts.len());
         for part in parts {
@@ -56,7 +55,6 @@ impl Query {
 
     /// Joins queries, at least one, so that a document has to satisfy any of them. Nested `Or`s are flattened. If
     /// one part matches every document, so does the result.
-    #[must_use]
     pub(super) fn or(parts: Vec<Self>) -> Self {
         let mut any = Vec::with_capacity(parts.len());
         for part in parts {
@@ -74,7 +72,6 @@ impl Query {
     }
 
     /// Negates `inner`; a double negation cancels out.
-    #[must_use]
     pub(super) fn negated(inner: Self) -> Self {
         if let Self::Not(inner) = inner { *inner } else { Self::Not(Box::new(inner)) }
     }
@@ -151,7 +148,6 @@ impl WordPattern {
     ///
     /// An index with both spellings of every word would match such phrases exactly, but would be twice as large.
     /// Searches for phrases that differ only in accents are too rare for that.
-    #[must_use]
     pub fn tokens(&self) -> LookupTokens {
         // The spelling of a prefix is incomplete, so its accents cannot be compared with a whole word.
         let complete = self.words.len() - usize::from(self.prefix && !self.words.is_empty());
@@ -178,7 +174,6 @@ impl WordPattern {
 }
 
 /// Returns the prefix of all tokens of a property.
-#[must_use]
 pub fn property_token_prefix(name: &str) -> String {
     let mut token = String::from_iter(property::code(name));
     token.push('=');
@@ -187,7 +182,6 @@ pub fn property_token_prefix(name: &str) -> String {
 
 /// Returns the token of an item's id. Like the tokens of words with accents, it is matched as a whole, here
 /// case-sensitively.
-#[must_use]
 pub fn id_token(id: &ItemId) -> String {
     format!("i=={id}")
 }
@@ -219,7 +213,6 @@ pub struct DateRange {
 
 impl DateRange {
     /// Returns whether a moment is in the range, compared in whole milliseconds, the resolution of the index.
-    #[must_use]
     pub fn contains(&self, moment: Timestamp) -> bool {
         let at_ms = moment.as_millisecond();
         self.from.is_none_or(|from| from.as_millisecond() <= at_ms)

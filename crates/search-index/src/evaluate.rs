@@ -81,7 +81,6 @@ impl IndexSnapshot {
 
 impl MatchedDocuments<'_> {
     /// Returns the number of matching versions.
-    #[must_use]
     pub fn total(&self) -> u64 {
         self.sets.iter().map(RoaringBitmap::len).sum()
     }

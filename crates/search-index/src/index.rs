@@ -121,7 +121,6 @@ impl SearchIndex {
     }
 
     /// Returns the snapshot of the visible commit.
-    #[must_use]
     pub fn snapshot(&self) -> Arc<IndexSnapshot> {
         Arc::clone(&self.inner.current.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -183,26 +182,22 @@ impl IndexSnapshot {
     }
 
     /// Returns the position that was committed with the snapshot; `None` for an index without a commit.
-    #[must_use]
     pub fn position(&self) -> Option<&CommitPosition> {
         self.position.as_ref()
     }
 
     /// Returns the number of versions in the snapshot.
-    #[must_use]
     pub fn len(&self) -> u64 {
         self.segments.iter().map(|segment| segment.live.len()).sum()
     }
 
     /// Returns whether the snapshot contains no versions.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Returns the end of the first embargo after `now_ms`, in milliseconds since 1970. Results change at that
     /// time without a commit.
-    #[must_use]
     pub fn next_embargo(&self, now_ms: i64) -> Option<i64> {
         self.segments.iter().filter_map(|segment| segment.next_embargo(now_ms)).min()
     }

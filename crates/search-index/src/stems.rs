@@ -18,7 +18,6 @@ use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 
 /// Returns whether `found` is an inflected form of `searched`, by the rules of a search for forms. `found` is a
 /// word of a text in the language of `tag`.
-#[must_use]
 pub fn is_form_of(found: &Word, searched: &Word, tag: &str) -> bool {
     // Forms differ only in their endings, and the first letter rules out most words of a text.
     found.folded.chars().next() == searched.folded.chars().next()

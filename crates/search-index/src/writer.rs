@@ -76,7 +76,6 @@ pub struct CommitPosition {
 /// Hashes the item `key` and the time at which a version of it was stored, with FNV-1a (64 bits).
 ///
 /// The hash distinguishes versions with the same number, which occur if the database lost rows.
-#[must_use]
 pub fn stamp(key: &str, stored_ms: i64) -> u64 {
     // Stamps are stored in the index, and the standard library may change its hashers.
     let bytes = key.bytes().chain(stored_ms.to_le_bytes());

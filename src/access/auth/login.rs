@@ -364,7 +364,6 @@ impl Auth {
 
     /// Returns a hash of the device that a device cookie names; `None` if the cookie is malformed. The cookie
     /// is not verified: only the browser knows it.
-    #[must_use]
     pub fn device_hash(cookie: &str) -> Option<ContentHash> {
         let cookie = DeviceCookie::parse(cookie)?;
         Some(ContentHash::new(&cookie.device.0))

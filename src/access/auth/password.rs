@@ -67,7 +67,6 @@ impl Argon2Hasher {
     }
 
     /// Returns whether `hash` was computed from `password`.
-    #[must_use]
     pub fn verify(&self, password: &str, hash: &str) -> bool {
         let Ok(hash) = PasswordHash::new(hash) else { return false };
         self.argon2.verify_password(password.as_bytes(), &hash).is_ok()

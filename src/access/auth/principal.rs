@@ -106,13 +106,11 @@ impl Principal {
     }
 
     /// Returns whether the user has the role `role`.
-    #[must_use]
     pub fn has_role(&self, role: &str) -> bool {
         self.user().roles.iter().any(|own| own == role)
     }
 
     /// Returns whether the caller works for the provider, who searches the whole archive.
-    #[must_use]
     pub fn is_provider(&self) -> bool {
         self.has_role(ROLE_PROVIDER)
     }
@@ -128,7 +126,6 @@ impl Principal {
     }
 
     /// Returns whether the caller sees items under embargo.
-    #[must_use]
     pub fn sees_embargoed(&self) -> bool {
         self.is_provider()
     }
@@ -138,7 +135,6 @@ impl Principal {
     ///
     /// A delivery is collected later with the rights of an API key. The scope was checked when the delivery
     /// was triggered, so only the access level counts then.
-    #[must_use]
     pub fn sees_commissioned(&self) -> bool {
         let has_scope = self.allows(Permission::Commissioned) || self.method == AuthMethod::Queue;
         self.is_provider() || (self.user().access.admin && has_scope)
@@ -153,7 +149,6 @@ impl Principal {
     }
 
     /// Returns whether the credentials carry the scopes of `permission`.
-    #[must_use]
     pub fn allows(&self, permission: Permission) -> bool {
         permission.scopes(self.scopes_enforced).iter().all(|scope| self.scopes.contains(*scope))
     }

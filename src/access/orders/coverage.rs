@@ -8,14 +8,12 @@ use model::account::{Agreement, AgreementId, AgreementType, Product};
 
 /// Returns whether one of `agreements` covers an item with these product codes at `now`, so that a search
 /// finds it.
-#[must_use]
 pub fn any_covers(agreements: &[Agreement], codes: &[String], now: Timestamp) -> bool {
     agreements.iter().any(|agreement| covers(agreement, codes, now))
 }
 
 /// Returns whether `agreement` covers an item with these product codes at `now`. An expired agreement covers
 /// nothing.
-#[must_use]
 pub fn covers(agreement: &Agreement, codes: &[String], now: Timestamp) -> bool {
     agreement.is_in_force(now)
         && (agreement.super_agreement || product_in_common(agreement, codes).is_some())

@@ -120,7 +120,6 @@ impl Orders {
     }
 
     /// Returns whether `buyer` may download `item` under a Subscription.
-    #[must_use]
     pub fn is_subscribed(&self, buyer: Buyer<'_>, item: ItemFacts<'_>) -> bool {
         buyer.principal.method() == AuthMethod::Operator
             || covering(buyer, item)
@@ -245,7 +244,6 @@ fn coverage_error(Buyer { principal, agr, now }: Buyer<'_>) -> Error {
 }
 
 /// Creates the error for a purchase that differs from the confirmed purchase. Nothing was recorded.
-#[must_use]
 pub fn cost_changed() -> Error {
     let message = "The cost has changed since it was confirmed, so nothing was bought";
     Error::new(ErrorKind::Stale, message)

@@ -12,7 +12,6 @@ use model::ItemKey;
 impl Orders {
     /// Returns whether a search of `principal` finds `item` at `now`: any item for the provider, otherwise an
     /// item that one of the caller's agreements in force covers. Does not read the database.
-    #[must_use]
     pub fn is_found(principal: &Principal, item: ItemFacts<'_>, now: Timestamp) -> bool {
         principal.is_provider() || coverage::any_covers(principal.agreements(), &item.codes(), now)
     }

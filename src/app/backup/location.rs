@@ -21,7 +21,6 @@ pub enum CopyLocation<'a> {
 
 impl CopyLocation<'_> {
     /// Returns the location as messages show it.
-    #[must_use]
     pub fn print(&self) -> String {
         match self {
             Self::Folder(dir) => dir.join("originals").display().to_string(),

@@ -135,7 +135,6 @@ pub fn backup(
 ///
 /// Returns `None` if opening would upgrade the schema, because a backup is the first step of an upgrade, or
 /// if the database no longer accepts writes.
-#[must_use]
 pub fn open_to_record(config: &Config) -> Option<Db> {
     audit::store_rows(config.audit.retention_days > 0);
     let dir = config.data.dir.as_path();

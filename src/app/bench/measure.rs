@@ -41,7 +41,6 @@ pub struct LatencyPercentiles {
 impl LatencyPercentiles {
     /// Returns the percentiles of `ms` by nearest rank, so that each is one of the values; 0 if `ms` is
     /// empty.
-    #[must_use]
     pub fn from_ms(mut ms: Vec<f64>) -> Self {
         ms.sort_by(f64::total_cmp);
         Self { p50: percentile(&ms, 50), p95: percentile(&ms, 95), p99: percentile(&ms, 99) }

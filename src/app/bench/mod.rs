@@ -65,7 +65,6 @@ impl BenchEffort {
     pub const ONCE: Self = Self { time: Duration::ZERO, renditions_min: 1, warmup: 0 };
 
     /// Measures each operation for `seconds` seconds.
-    #[must_use]
     pub fn seconds(seconds: u64) -> Self {
         let time = Duration::from_secs(seconds);
         Self { time, renditions_min: BENCH_RENDITIONS_MIN, warmup: 1 }

@@ -31,7 +31,6 @@ pub enum BenchOperation {
 
 impl BenchOperation {
     /// The name in JSON.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }

@@ -35,7 +35,6 @@ const MEGA: f64 = 1e6;
 
 impl BenchReport {
     /// Formats the table; each line ends with a line break.
-    #[must_use]
     pub fn table(&self) -> String {
         let Self { photographs, pixels, bytes, ingest_ms, .. } = self;
         let noun = if *photographs == 1 { "photograph" } else { "photographs" };
@@ -72,7 +71,6 @@ impl BenchReport {
     }
 
     /// Formats the results as one JSON object.
-    #[must_use]
     pub fn json(&self) -> Value {
         let mut derived_files = Map::new();
         for derived in &self.derived {

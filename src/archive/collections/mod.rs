@@ -41,7 +41,6 @@ pub struct Collections {
 
 impl Collections {
     /// Creates the section over the database.
-    #[must_use]
     pub fn new(db: Db) -> Self {
         Self { db }
     }

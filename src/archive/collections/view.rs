@@ -7,7 +7,6 @@ use crate::storage::database::{Collection, CollectionHead, LostItem};
 use model::item::MediaLinks;
 
 /// Creates the view of a collection without its items.
-#[must_use]
 pub fn head(head: CollectionHead) -> CollectionWithoutContent {
     CollectionWithoutContent {
         id: head.id,
@@ -24,7 +23,6 @@ pub fn head(head: CollectionHead) -> CollectionWithoutContent {
 ///
 /// Only the owner gets `removedContent` (contract collections-11). A withdrawn item is no longer readable, and
 /// its headline would reveal it to readers who could not see the item before either.
-#[must_use]
 pub fn collection<L: MediaLinks>(
     collection: Collection,
     reader: &Principal,

@@ -72,7 +72,6 @@ pub struct Content {
 impl Content {
     /// Creates the section over `search`; `rights` are the default rights, and `polls` limits the number of
     /// waiting long polls.
-    #[must_use]
     pub fn new(
         search: SearchEngine,
         sizes: RenditionSizes,
@@ -94,7 +93,6 @@ impl Content {
     }
 
     /// Returns the search engine, for uses outside the content API.
-    #[must_use]
     pub fn engine(&self) -> &SearchEngine {
         &self.search
     }
@@ -147,7 +145,6 @@ impl Content {
     }
 
     /// Returns the answer to a poll that found nothing.
-    #[must_use]
     pub fn empty_answer() -> Bytes {
         answer::empty_answer()
     }

@@ -35,7 +35,6 @@ impl TimestampFilter {
     /// Returns the first moment, inclusive, and the end, exclusive. Days begin at midnight in `zone`.
     ///
     /// The end is never before the first moment. If they are equal, the range is empty.
-    #[must_use]
     pub fn bounds(
         &self,
         now: Timestamp,
@@ -56,7 +55,6 @@ fn midnight(day: Date, zone: &TimeZone) -> Timestamp {
 }
 
 /// Parses exactly `YYYY-MM-dd`, and none of the other date formats that the library accepts.
-#[must_use]
 pub fn parse_day(text: &str) -> Option<Date> {
     let shape = text.bytes().map(|byte| if byte.is_ascii_digit() { b'0' } else { byte });
     shape.eq(*b"0000-00-00").then(|| text.parse().ok()).flatten()

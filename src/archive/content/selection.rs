@@ -25,7 +25,6 @@ impl ItemSelection {
     /// Creates the selection with the product codes of `p`. A code with the prefix `-` is excluded.
     ///
     /// Returns `None` if a `-` has no code after it.
-    #[must_use]
     pub fn new(query: Query, codes: &[&str], agreements: Vec<AgreementId>) -> Option<Self> {
         let excluded = codes.iter().filter_map(|code| code.strip_prefix('-'));
         let products_excluded = distinct(excluded);
@@ -50,7 +49,6 @@ fn distinct<'a>(codes: impl Iterator<Item = &'a str>) -> Vec<String> {
 ///
 /// Callers treat it as an error, because a search that ignored it would look like a search without matches
 /// (contract search-2).
-#[must_use]
 pub fn unknown_agreement(
     caller: Option<&Principal>,
     requested: &[AgreementId],
@@ -64,7 +62,6 @@ pub fn unknown_agreement(
 ///
 /// The provider's staff see all items if they name no agreement. At a public endpoint, callers without credentials
 /// also see all items.
-#[must_use]
 pub fn coverage(
     caller: Option<&Principal>,
     requested: &[AgreementId],
@@ -93,7 +90,6 @@ pub(super) fn covered(own: &[Agreement], requested: &[AgreementId], now: Timesta
 }
 
 /// Returns whether `coverage` includes a document.
-#[must_use]
 pub fn covers(coverage: &Coverage, document: &Document) -> bool {
     match coverage {
         Coverage::Everything => true,

@@ -24,13 +24,11 @@ impl CallerVisibility {
     ///
     /// Replaced items of a collection are shown, because they were chosen by name, and they name their replacement
     /// (contract collections-10).
-    #[must_use]
     pub fn new(caller: &Principal, now: Timestamp) -> Self {
         Self::of_search(Some(caller), now)
     }
 
     /// Creates the visibility of a caller in a search at `now`. A caller without credentials sees published items.
-    #[must_use]
     pub fn of_search(caller: Option<&Principal>, now: Timestamp) -> Self {
         Self {
             coverage: coverage(caller, &[], now),

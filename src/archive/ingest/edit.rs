@@ -47,7 +47,6 @@ pub enum ExpectedVersion {
 
 impl ExpectedVersion {
     /// Returns whether a version with this tag is expected.
-    #[must_use]
     pub fn includes(&self, tag: &str) -> bool {
         match self {
             Self::Any => true,

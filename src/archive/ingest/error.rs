@@ -122,7 +122,6 @@ impl IngestError {
     }
 
     /// Returns whether the machine failed and not the input, so that a retry may succeed.
-    #[must_use]
     pub fn is_internal(&self) -> bool {
         if let Self::Refused(refusals) = self {
             return refusals.iter().any(|refusal| refusal.error.is_internal());
@@ -145,7 +144,6 @@ impl IngestError {
     }
 
     /// Splits the error into refusals of single files or of the item as a whole.
-    #[must_use]
     pub fn into_refusals(self) -> Vec<FileRefusal> {
         if let Self::Refused(refusals) = self {
             return refusals;
@@ -155,7 +153,6 @@ impl IngestError {
 
     /// Lists every problem with its place and its text. The place is a file, the JSON pointer of a property,
     /// or empty.
-    #[must_use]
     pub fn problems(&self) -> Vec<(String, String)> {
         if let Self::Refused(refusals) = self {
             return refusals.iter().flat_map(FileRefusal::problems).collect();
@@ -221,7 +218,6 @@ pub struct IngestFailure {
 
 impl IngestFailure {
     /// Creates the failure to ingest a whole file or folder.
-    #[must_use]
     pub fn new(path: &Path, error: IngestError) -> Self {
         Self { path: path.to_owned(), line: None, error }
     }

@@ -39,7 +39,6 @@ pub struct FoundFiles {
 /// Finds media files, item folders and files of documents in `paths`, recursively.
 ///
 /// A path to a file must name a file of these kinds. Within folders, files of other kinds are skipped.
-#[must_use]
 pub fn find(paths: &[PathBuf]) -> FoundFiles {
     let mut found = FoundFiles::default();
     for path in paths {

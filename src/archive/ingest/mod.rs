@@ -84,7 +84,6 @@ pub enum IncomingPath {
 
 impl IncomingPath {
     /// Returns the path of the file or folder.
-    #[must_use]
     pub fn path(&self) -> &Path {
         match self {
             Self::File(path) | Self::ItemFolder(path) => path,
@@ -93,7 +92,6 @@ impl IncomingPath {
 
     /// Returns the item that the name of the file or folder denotes. A photograph whose name is not a valid id
     /// gets an id from its content.
-    #[must_use]
     pub fn named_key(&self) -> Option<ItemKey> {
         match self {
             Self::File(path) => {
@@ -192,7 +190,6 @@ struct LoadedPhotograph<'a> {
 impl Ingest {
     /// Creates an ingest into `db` and `originals`. Photographs are ordered by days that begin at midnight in
     /// `zone`.
-    #[must_use]
     pub fn new(
         db: Db,
         originals: OriginalStore,
@@ -222,7 +219,6 @@ impl Ingest {
     }
 
     /// Returns the maximum length of a file in bytes.
-    #[must_use]
     pub fn file_bytes_max(&self) -> u64 {
         self.limits.file_bytes_max
     }

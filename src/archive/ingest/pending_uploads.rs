@@ -69,7 +69,6 @@ struct PendingInner {
 
 impl PendingUploads {
     /// Creates the store of uploads, with rows in `db` and parts in `parts`.
-    #[must_use]
     pub fn new(db: Db, parts: PartStore, spool: UploadSpool, limits: UploadLimits) -> Self {
         let slots = SlotLimits {
             all: UPLOAD_REQUESTS_MAX,
@@ -86,7 +85,6 @@ impl PendingUploads {
     }
 
     /// Returns the limits of uploads.
-    #[must_use]
     pub fn limits(&self) -> UploadLimits {
         self.inner.limits
     }
@@ -187,7 +185,6 @@ impl PendingUploads {
     }
 
     /// Begins to append bytes to an upload. If `is_atomic`, all bytes of the request are stored or none.
-    #[must_use]
     pub fn append(&self, upload: PendingUpload, is_atomic: bool) -> PartWriter {
         let uploads = self.clone();
         PartWriter { uploads, upload, buffer: Vec::new(), parts: Vec::new(), is_atomic }

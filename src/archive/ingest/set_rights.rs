@@ -115,7 +115,6 @@ fn entry(change: &RightsChange, before: &RightsMetadata) -> ItemRightsChange {
 }
 
 /// Returns the rights as an object of properties.
-#[must_use]
 pub fn rights_properties(rights: &RightsMetadata) -> Map<String, Value> {
     rights.to_json().as_object().cloned().unwrap_or_default()
 }

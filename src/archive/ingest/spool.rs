@@ -38,7 +38,6 @@ impl UploadSpool {
     }
 
     /// Returns the maximum length of one file in bytes.
-    #[must_use]
     pub fn file_bytes_max(&self) -> u64 {
         self.file_bytes_max
     }
@@ -79,13 +78,11 @@ impl SpooledFile {
     }
 
     /// Returns the number of bytes written until now.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// Returns the path of the file on disk.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

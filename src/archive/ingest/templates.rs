@@ -45,7 +45,6 @@ pub enum TemplateOutcome {
 }
 
 /// Returns a tag that identifies a version of a template by its content.
-#[must_use]
 pub fn template_tag(template: &MetadataTemplate) -> String {
     let MetadataTemplate { organization, name, fields, .. } = template;
     let fields = serde_json::Value::Object(fields.to_json()).to_string();

@@ -47,7 +47,6 @@ pub struct UploadPermit {
 
 impl Uploads {
     /// Creates the uploads, which ingest `workers` items at a time.
-    #[must_use]
     pub fn new(
         ingest: Ingest,
         spool: UploadSpool,
@@ -64,19 +63,16 @@ impl Uploads {
     }
 
     /// Returns the spool for files that are being uploaded.
-    #[must_use]
     pub fn spool(&self) -> &UploadSpool {
         &self.inner.spool
     }
 
     /// Returns the uploads that are received in parts.
-    #[must_use]
     pub fn pending(&self) -> &PendingUploads {
         &self.inner.pending
     }
 
     /// Returns the fields that are mandatory in items that editors save or publish.
-    #[must_use]
     pub fn required_fields(&self) -> &[MetadataField] {
         &self.inner.ingest.required_fields
     }

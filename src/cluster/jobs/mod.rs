@@ -40,7 +40,6 @@ pub struct JobSpec {
 
 impl JobSpec {
     /// Describes a job that every node runs, whether its clock is trusted or not.
-    #[must_use]
     pub const fn every(name: &'static str, interval: Duration) -> Self {
         Self { name, interval, lease: None, needs_trusted_clock: false }
     }

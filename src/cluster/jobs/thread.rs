@@ -36,7 +36,6 @@ pub struct StopSignal(mpsc::Receiver<()>);
 
 impl StopSignal {
     /// Returns whether the service stops.
-    #[must_use]
     pub fn is_set(&self) -> bool {
         // Nothing is ever sent: the sender is dropped to stop the thread.
         self.0.try_recv() != Err(TryRecvError::Empty)

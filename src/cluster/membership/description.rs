@@ -24,7 +24,6 @@ pub enum NodeFault {
 
 impl NodeFault {
     /// Returns the name of the fault in rows and metrics.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -42,7 +41,6 @@ pub(super) fn print(faults: &[NodeFault]) -> String {
 
 /// Parses the faults in the row of a node. Returns `None` if the node accepts no requests: it starts, stops,
 /// or reports a fault that this version does not know.
-#[must_use]
 pub fn faults_of(row: &NodeRow) -> Option<Vec<NodeFault>> {
     let names = row.faults.split(' ').filter(|name| !name.is_empty());
     names.map(|name| name.parse().ok()).collect()
@@ -59,14 +57,12 @@ pub struct NodeDescription {
 
 impl NodeDescription {
     /// Describes a process of this version with these settings.
-    #[must_use]
     pub fn new(settings: BTreeMap<String, String>) -> Self {
         Self { version: env!("CARGO_PKG_VERSION").to_owned(), settings }
     }
 
     /// Reads the description in the row of a node. It is empty if a different version wrote an unknown
     /// format.
-    #[must_use]
     pub fn from_row(row: &NodeRow) -> Self {
         serde_json::from_str(&row.about).unwrap_or_default()
     }
@@ -77,7 +73,6 @@ impl NodeDescription {
     }
 
     /// Returns the names of the settings that both nodes know and that differ.
-    #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let mut names = Vec::new();
         for (name, value) in &self.settings {

@@ -15,13 +15,11 @@ use crate::storage::database::NodeRow;
 const FREE_STEP_BYTES: u64 = 1 << 20;
 
 /// Reads the figures in the row of a node. They are empty if a different version wrote an unknown format.
-#[must_use]
 pub fn figures_of(row: &NodeRow) -> NodeFigures {
     serde_json::from_str(&row.figures).unwrap_or_default()
 }
 
 /// Prints figures in the format of the row of a node.
-#[must_use]
 pub fn print_figures(figures: &NodeFigures) -> String {
     // A struct of numbers and texts cannot fail to serialize.
     serde_json::to_string(figures).unwrap_or_default()
@@ -39,7 +37,6 @@ pub struct FigureSources {
 
 impl FigureSources {
     /// Reads the folders and limits in the settings.
-    #[must_use]
     pub fn from_config(config: &Config) -> Self {
         let volumes = [Some(Volume::data(config)), Volume::store(config)];
         Self {
@@ -51,13 +48,11 @@ impl FigureSources {
     }
 
     /// Returns the free bytes that an ingest may need.
-    #[must_use]
     pub fn required_bytes(&self) -> u64 {
         self.required_bytes
     }
 
     /// Gathers the figures of this process. Blocks on its disks.
-    #[must_use]
     pub fn gather(&self, metrics: &MetricValues) -> NodeFigures {
         let started = i64::try_from(metrics.sum(telemetry::START_TIME, &[])).ok();
         NodeFigures {

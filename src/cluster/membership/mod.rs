@@ -76,7 +76,6 @@ pub enum ClusterLease {
 impl ClusterLease {
     /// Returns the name of the lease in the database. The name of a watched folder is appended to
     /// [`Self::Watching`].
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -294,25 +293,21 @@ impl ClusterNode {
     }
 
     /// Returns the role of this process.
-    #[must_use]
     pub fn role(&self) -> NodeRole {
         self.inner.role
     }
 
     /// Returns the identifier of the current incarnation.
-    #[must_use]
     pub fn incarnation(&self) -> Uuid {
         self.state().incarnation
     }
 
     /// Returns the name of the node, which it keeps over restarts; `None` for a read-only node.
-    #[must_use]
     pub fn name(&self) -> Option<String> {
         self.state().slot.as_ref().map(|slot| slot.name.clone())
     }
 
     /// Returns whether this node last knew to hold a lease. The database may have released it since.
-    #[must_use]
     pub fn holds(&self, lease: ClusterLease) -> bool {
         self.inner.held.borrow().contains(&lease)
     }
@@ -324,7 +319,6 @@ impl ClusterNode {
     }
 
     /// Returns whether the incarnation certainly lasts: no other node can have declared it dead yet.
-    #[must_use]
     pub fn is_confirmed(&self) -> bool {
         let state = self.state();
         state.is_alive && state.confirmed.is_some_and(|since| since.elapsed() < HEARTBEAT_TIMEOUT)
@@ -388,20 +382,17 @@ impl ClusterNode {
 
     /// Returns the longest time for which this node may have missed changes. Its caches may be outdated by as
     /// much.
-    #[must_use]
     pub fn log_lag(&self) -> Duration {
         self.inner.last_end_of_log.lock().elapsed()
     }
 
     /// Returns the smallest row of the item log up to which all other nodes no longer serve old versions;
     /// `None` if there are no other nodes.
-    #[must_use]
     pub fn followed_by_others(&self) -> Option<i64> {
         self.state().followed_by_others
     }
 
     /// Returns the time for which no node has matched items with notifications; `None` if a node does.
-    #[must_use]
     pub fn matching_lag(&self) -> Option<Duration> {
         self.state().unmatched_since.as_ref().map(Stopwatch::elapsed)
     }
@@ -552,7 +543,6 @@ pub struct MembershipKeeper {
 
 impl MembershipKeeper {
     /// Returns the node whose heartbeat is sent.
-    #[must_use]
     pub fn node(&self) -> &ClusterNode {
         &self.node
     }

@@ -17,14 +17,12 @@ pub struct Volume {
 
 impl Volume {
     /// Returns the data directory.
-    #[must_use]
     pub fn data(config: &Config) -> Self {
         Self { name: "data", folder: config.data.dir.clone() }
     }
 
     /// Returns the folder of originals if the settings name one. Originals in the data directory or in a
     /// bucket have no disk of their own.
-    #[must_use]
     pub fn store(config: &Config) -> Option<Self> {
         match &config.store.originals {
             OriginalsLocation::Folder(_) => {

@@ -61,7 +61,6 @@ struct TimedVerdict {
 
 impl Readiness {
     /// Starts as not ready, until the first probe has ended.
-    #[must_use]
     pub fn new(parts: ProbedParts) -> Self {
         let current =
             TimedVerdict { verdict: ReadinessVerdict::starting(), since: Stopwatch::start() };
@@ -69,14 +68,12 @@ impl Readiness {
     }
 
     /// Returns the result of the last probe.
-    #[must_use]
     pub fn verdict(&self) -> ReadinessVerdict {
         let current = self.inner.current.lock();
         current.verdict.clone()
     }
 
     /// Creates the job that probes the node; `first_probe` is notified after the first probe.
-    #[must_use]
     pub fn job(&self, first_probe: oneshot::Sender<()>) -> impl BackgroundJob + use<> {
         let probes = ReadinessProbes::new(self.inner.parts.clone());
         ReadinessJob { readiness: self.clone(), probes, first_probe: Some(first_probe) }

@@ -58,7 +58,6 @@ impl ReadinessVerdict {
     }
 
     /// Returns the faults as one line that is safe for any client; empty if there are no faults.
-    #[must_use]
     pub fn reason(&self) -> String {
         if self.faults.is_empty() && !self.is_ready {
             return "the service is starting".to_owned();

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use model::account::OutboxMessage;
 
 /// Renders an outbox message for operators, without its text and the device token.
-#[must_use]
 pub fn message(message: &OutboxMessage) -> Value {
     json!({
         "id": message.id.to_string(),

@@ -94,7 +94,6 @@ pub struct NotificationSettings {
 
 impl NotificationSettings {
     /// Reads the section `notifications` and the settings that mails show.
-    #[must_use]
     pub fn from_config(config: &Config) -> Self {
         let section = &config.notifications;
         Self {

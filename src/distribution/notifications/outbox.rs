@@ -20,7 +20,6 @@ pub struct MessageOutbox {
 
 impl MessageOutbox {
     /// Opens the outbox of a database.
-    #[must_use]
     pub fn new(db: Db) -> Self {
         Self { db }
     }

@@ -6,7 +6,6 @@ use model::account::{Notification, NotificationMethod};
 /// Creates the view of a notification, with exactly the properties that the client sent.
 ///
 /// Has `tr` too, so that a client that edits a notification can send it back: a `PUT` without it removes it.
-#[must_use]
 pub fn notification(notification: Notification) -> api::notifications::Notification {
     let kind = notification.method.kind();
     let email = notification.method.email().map(str::to_owned);

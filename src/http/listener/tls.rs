@@ -78,7 +78,6 @@ impl Certificate {
     }
 
     /// Returns the earliest expiry of the certificates in the chain.
-    #[must_use]
     pub fn expires(&self) -> Timestamp {
         self.expires
     }

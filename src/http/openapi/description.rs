@@ -18,7 +18,6 @@ pub struct ApiDocument(Value);
 
 impl ApiDocument {
     /// Assembles the document of the service at `bases`.
-    #[must_use]
     pub fn assemble(bases: BaseUrls<'_>) -> Self {
         Self(document::assemble(bases))
     }

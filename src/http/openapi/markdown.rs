@@ -14,7 +14,6 @@ use crate::runtime::markdown::{cell, code_cell, escaped};
 const EXAMPLE: &str = "https://pictures.example.com";
 
 /// Renders the page: every operation with its address, callers, parameters and responses, by section.
-#[must_use]
 pub fn reference() -> String {
     let bases = BaseUrls { public: EXAMPLE, media: EXAMPLE, auth: EXAMPLE };
     let document = document::assemble(bases);

@@ -83,7 +83,6 @@ fn find_value(form: &str, name: &str) -> Option<String> {
 }
 
 /// Removes the CSRF token and secrets from the encoded form `fields`.
-#[must_use]
 pub fn without_secrets(fields: &str) -> String {
     let pairs = form_urlencoded::parse(fields.as_bytes());
     // The CSRF token belongs to the session that ended. The page adds the token of the new session.

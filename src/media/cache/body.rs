@@ -30,7 +30,6 @@ pub enum BodyPart {
 
 impl BodyPart {
     /// Returns the length of the part in bytes.
-    #[must_use]
     pub fn len(&self) -> u64 {
         match self {
             Self::Memory(bytes) => bytes.len() as u64,
@@ -39,7 +38,6 @@ impl BodyPart {
     }
 
     /// Returns whether the part has no bytes.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -79,7 +77,6 @@ pub struct RenditionBody(Arc<[BodyPart]>);
 
 impl RenditionBody {
     /// Creates a body of `parts`, without the empty parts. At most [`BODY_PARTS_MAX`] may remain.
-    #[must_use]
     pub fn new(parts: impl IntoIterator<Item = BodyPart>) -> Self {
         let parts: Arc<[BodyPart]> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         assert!(parts.len() <= BODY_PARTS_MAX, "a body of {} parts", parts.len());
@@ -87,13 +84,11 @@ impl RenditionBody {
     }
 
     /// Creates a body with any number of parts, as in archives. It is sent once and never cached.
-    #[must_use]
     pub fn new_unbounded(parts: impl IntoIterator<Item = BodyPart>) -> Self {
         Self(parts.into_iter().filter(|part| !part.is_empty()).collect())
     }
 
     /// Returns the whole body, if it is a single part in memory.
-    #[must_use]
     pub fn in_memory(&self) -> Option<Bytes> {
         match self.parts() {
             [BodyPart::Memory(bytes)] => Some(bytes.clone()),
@@ -102,37 +97,31 @@ impl RenditionBody {
     }
 
     /// Creates a body of one part in memory.
-    #[must_use]
     pub fn memory(bytes: impl Into<Bytes>) -> Self {
         Self::new([BodyPart::Memory(bytes.into())])
     }
 
     /// Returns the parts in their order.
-    #[must_use]
     pub fn parts(&self) -> &[BodyPart] {
         &self.0
     }
 
     /// Returns the total length in bytes.
-    #[must_use]
     pub fn len(&self) -> u64 {
         self.0.iter().map(BodyPart::len).sum()
     }
 
     /// Returns whether the body has no bytes.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns the number of bytes that the body holds in memory.
-    #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.0.iter().map(BodyPart::memory_bytes).sum()
     }
 
     /// Returns the parts that make up the bytes `range`, truncated at the end of the body.
-    #[must_use]
     pub fn slice(&self, range: Range<u64>) -> Vec<BodyPart> {
         let mut parts = Vec::with_capacity(self.0.len());
         let mut start = 0;

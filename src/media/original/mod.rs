@@ -69,7 +69,6 @@ pub enum OriginalError {
 impl OriginalError {
     /// Returns whether the disk or the bucket failed, so that a retry may succeed. False if the data itself is at
     /// fault.
-    #[must_use]
     pub fn is_resource(&self) -> bool {
         matches!(
             self,
@@ -82,13 +81,11 @@ impl OriginalError {
     }
 
     /// Returns whether a derived file is damaged. It can be rebuilt.
-    #[must_use]
     pub fn is_derived(&self) -> bool {
         matches!(self, Self::Derived { .. })
     }
 
     /// Returns whether the original is missing or modified.
-    #[must_use]
     pub fn is_damage(&self) -> bool {
         matches!(
             self,
@@ -156,7 +153,6 @@ fn weigh_facts(_: &ContentHash, facts: &Arc<OriginalFacts>) -> u32 {
 
 impl OriginalStore {
     /// Creates the store; `limits` apply to the marker parser.
-    #[must_use]
     pub fn new(store: BlobStore, derived: DerivedStore, limits: HeaderLimits) -> Self {
         let facts_cache =
             Cache::builder().max_capacity(INDEX_CACHE_BYTES).weigher(weigh_facts).build();
@@ -169,21 +165,18 @@ impl OriginalStore {
     }
 
     /// Returns the store of the originals themselves.
-    #[must_use]
     pub fn store(&self) -> &BlobStore {
         &self.store
     }
 
     /// Returns a handle of the same originals, and a list. The list receives the originals that the handle adds to
     /// the store.
-    #[must_use]
     pub fn listing_new(&self) -> (Self, NewBlobs) {
         let (store, new_blobs) = self.store.listing_new();
         (Self { store, ..self.clone() }, new_blobs)
     }
 
     /// Returns the store of the derived files.
-    #[must_use]
     pub fn derived(&self) -> &DerivedStore {
         &self.derived
     }
@@ -231,7 +224,6 @@ impl OriginalStore {
     }
 
     /// Returns the peak memory of [`OriginalStore::store_new`] in bytes, in addition to a file of `length` bytes.
-    #[must_use]
     pub fn memory_bytes(&self, header: &JpegHeader, length: u64) -> u64 {
         prepare::memory_bytes(header, length)
     }
@@ -473,7 +465,6 @@ impl OriginalStore {
 
     /// Returns whether an original allows random access, from the cached facts about it; `None` if no facts are
     /// cached.
-    #[must_use]
     pub fn has_random_access(&self, hash: ContentHash) -> Option<bool> {
         let facts = self.facts_cache.get(&hash).or_else(|| self.incomplete.get(&hash))?;
         Some(!matches!(facts.random_access, RandomAccess::None(_)))

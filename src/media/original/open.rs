@@ -20,7 +20,6 @@ pub struct OpenOriginal {
 
 impl OpenOriginal {
     /// Returns the key of the original.
-    #[must_use]
     pub fn hash(&self) -> ContentHash {
         self.facts.source
     }
@@ -48,7 +47,6 @@ impl OpenOriginal {
     }
 
     /// Returns the reason why the picture can only be decoded as a whole; `None` if it allows random access.
-    #[must_use]
     pub fn whole_decode_reason(&self) -> Option<&str> {
         match &self.facts.random_access {
             RandomAccess::None(reason) => Some(reason),

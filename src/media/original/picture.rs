@@ -62,13 +62,11 @@ struct PictureBlocks<'a> {
 
 impl IndexedPicture {
     /// Returns the parameters of the picture's scan.
-    #[must_use]
     pub fn scan(&self) -> &Scan {
         &self.scan
     }
 
     /// Returns the index of entry points into the scan.
-    #[must_use]
     pub fn index(&self) -> &ScanIndex {
         match &self.facts.random_access {
             RandomAccess::Original(stored_index)
@@ -92,25 +90,21 @@ impl IndexedPicture {
     }
 
     /// Returns whether the picture is read from the original instead of a working copy.
-    #[must_use]
     pub fn is_original(&self) -> bool {
         self.working.is_none()
     }
 
     /// Returns the head of the file that the picture is read from, given the head of the original.
-    #[must_use]
     pub fn head<'b>(&'b self, original_head: &'b JpegHead) -> &'b JpegHead {
         self.working.as_ref().map_or(original_head, |working| &working.head)
     }
 
     /// Returns the key of the original.
-    #[must_use]
     pub fn original(&self) -> ContentHash {
         self.facts.source
     }
 
     /// Returns the segments that define the colours of the components, given the head of the original.
-    #[must_use]
     pub fn colour_segments(&self, original_head: &JpegHead) -> Vec<u8> {
         let head = self.head(original_head);
         colour_segments(&head.header, &head.bytes)
@@ -162,7 +156,6 @@ impl IndexedPicture {
     }
 
     /// Reports an index that contradicts the verified bytes, as an error that causes a rebuild.
-    #[must_use]
     pub fn index_mismatch(&self, error: ScanError) -> OriginalError {
         tracing::warn!(original = %self.facts.source, "index does not match the picture data: {error}");
         // The bytes match their checksums, so only the index can be wrong.

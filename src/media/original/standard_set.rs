@@ -50,7 +50,6 @@ pub struct StandardPicture {
 
 impl StandardSet {
     /// Returns the picture under `key`.
-    #[must_use]
     pub fn find(&self, key: ContentHash) -> Option<&StandardPicture> {
         self.pictures.iter().find(|picture| picture.key == key)
     }

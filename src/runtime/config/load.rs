@@ -142,7 +142,6 @@ fn scalar(name: &str, value: &toml::Value) -> Result<String, ConfigError> {
 /// Finds the program `name`: a path, or a name to look up in the folders of `PATH`.
 ///
 /// Returns `None` if it does not exist or `name` is empty.
-#[must_use]
 #[expect(clippy::disallowed_methods, reason = "the other place that reads the environment")]
 pub fn find_program(name: &Path) -> Option<PathBuf> {
     if name.as_os_str().is_empty() {

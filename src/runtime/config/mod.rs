@@ -57,7 +57,6 @@ pub enum SettingOrigin {
 
 impl SettingOrigin {
     /// Returns the name of the origin as `wirephoto config` prints it.
-    #[must_use]
     pub fn as_str(&self) -> &'static str {
         self.into()
     }
@@ -152,7 +151,6 @@ macro_rules! settings {
             }
 
             /// Lists all settings with their effective values and origins.
-            #[must_use]
             pub fn rows(&self, values: &load::RawSettings) -> Vec<SettingRow> {
                 vec![$($({
                     let name = concat!(stringify!($section), ".", stringify!($key));
@@ -447,7 +445,6 @@ settings! {
 }
 
 /// Lists all settings with their defaults, regardless of file and environment.
-#[must_use]
 pub fn default_rows() -> Vec<SettingRow> {
     let values = load::RawSettings::default();
     // A test checks every default, so this cannot fail in a release.
@@ -459,7 +456,6 @@ impl Config {
     /// Returns the settings that should be equal on all nodes of an archive, with their values.
     ///
     /// None of them is secret, so nodes can publish them to each other.
-    #[must_use]
     pub fn alike(&self) -> BTreeMap<String, String> {
         // The origins in the rows are wrong, but only their values are used.
         let rows = self.rows(&load::RawSettings::default()).into_iter();
@@ -468,33 +464,28 @@ impl Config {
     }
 
     /// Returns the source of the database password.
-    #[must_use]
     pub fn database_password(&self) -> SecretSource {
         let database = &self.database;
         SecretSource::new(&database.password.0, "database.password_file", &database.password_file)
     }
 
     /// Returns the source of the mail server password.
-    #[must_use]
     pub fn mail_password(&self) -> SecretSource {
         let mail = &self.mail;
         SecretSource::new(&mail.password.0, "mail.password_file", &mail.password_file)
     }
 
     /// Base URL of media links, without a trailing slash.
-    #[must_use]
     pub fn media_url(&self) -> &str {
         first_non_empty(&[&self.server.media_url, &self.server.public_url])
     }
 
     /// Base URL of the OAuth2 endpoints, which is the issuer of id tokens.
-    #[must_use]
     pub fn auth_url(&self) -> &str {
         first_non_empty(&[&self.server.auth_url, &self.server.public_url])
     }
 
     /// Returns whether this process terminates TLS itself.
-    #[must_use]
     pub fn serves_tls(&self) -> bool {
         !self.server.tls_certificate.as_os_str().is_empty()
     }
@@ -502,7 +493,6 @@ impl Config {
     /// Returns a warning if all clients appear to have the address of an untrusted proxy.
     ///
     /// The sign of it is an `https` public URL without TLS in this process and without trusted proxies.
-    #[must_use]
     pub fn proxy_warning(&self) -> Option<&'static str> {
         let server = &self.server;
         let is_behind_proxy = server.public_url.0.starts_with("https:") && !self.serves_tls();
@@ -515,7 +505,6 @@ impl Config {
     }
 
     /// Returns whether browsers use `https` to reach the service, through a proxy or directly.
-    #[must_use]
     pub fn is_https(&self) -> bool {
         // Behind a proxy that terminates TLS, only the public URLs reveal it.
         let urls = [self.auth_url(), self.server.public_url.0.as_str()];
@@ -523,7 +512,6 @@ impl Config {
     }
 
     /// Number of passwords hashed at a time.
-    #[must_use]
     pub fn hash_workers(&self) -> usize {
         match self.auth.hash_workers {
             // The other half stays free for requests during a flood of logins.
@@ -533,19 +521,16 @@ impl Config {
     }
 
     /// Base URL of the deprecated search interface.
-    #[must_use]
     pub fn search_url(&self) -> &str {
         first_non_empty(&[&self.server.search_url, &self.server.public_url])
     }
 
     /// Base URL of links to pages.
-    #[must_use]
     pub fn site_url(&self) -> &str {
         first_non_empty(&[&self.server.site_url, &self.server.public_url])
     }
 
     /// Folder of the originals. If they are in a bucket, this is the default folder in the data directory.
-    #[must_use]
     pub fn originals_dir(&self) -> PathBuf {
         let folder = match &self.store.originals {
             OriginalsLocation::Folder(folder) => folder.as_path(),
@@ -555,31 +540,26 @@ impl Config {
     }
 
     /// Root folder for channels of the method directory.
-    #[must_use]
     pub fn deliveries_dir(&self) -> PathBuf {
         self.in_data(&self.delivery.directory_root, "deliveries")
     }
 
     /// Folder that mails are written to if no mail server is set.
-    #[must_use]
     pub fn outbox_dir(&self) -> PathBuf {
         self.in_data(&self.mail.outbox, "outbox")
     }
 
     /// Folder of the derived files of originals.
-    #[must_use]
     pub fn derived_dir(&self) -> PathBuf {
         self.data.dir.join("derived")
     }
 
     /// Folder of the disk tier of the rendition cache.
-    #[must_use]
     pub fn cache_dir(&self) -> PathBuf {
         self.derived_dir().join("cache")
     }
 
     /// Folder of the search indexes.
-    #[must_use]
     pub fn search_dir(&self) -> PathBuf {
         self.data.dir.join("search")
     }
@@ -590,20 +570,17 @@ impl Config {
     }
 
     /// Number of concurrent renders.
-    #[must_use]
     pub fn render_workers(&self) -> usize {
         cores_or(self.media.workers)
     }
 
     /// Number of files ingested at a time.
-    #[must_use]
     pub fn ingest_workers(&self) -> usize {
         cores_or(self.ingest.workers)
     }
 }
 
 /// Returns the system's folder for temporary files.
-#[must_use]
 pub fn temporary_dir() -> PathBuf {
     std::env::temp_dir()
 }
@@ -614,7 +591,6 @@ pub fn temporary_dir() -> PathBuf {
 /// together with the numeric user id. `SUDO_USER` is read for root only: setting a variable does not make a
 /// user root.
 #[expect(clippy::disallowed_methods, reason = "this is the place that reads the environment")]
-#[must_use]
 pub fn system_user() -> String {
     // Only root's `SUDO_USER` comes from `sudo`. Other users can set it to any name.
     let names = ["SUDO_USER", "LOGNAME", "USER"].into_iter();

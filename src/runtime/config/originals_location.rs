@@ -89,7 +89,6 @@ pub enum AddressStyle {
 
 impl AddressStyle {
     /// Returns whether the bucket is the first path segment at these endpoints.
-    #[must_use]
     pub fn is_path(self, endpoints: &ServiceEndpoints) -> bool {
         match self {
             // MinIO, Ceph and similar services expect the bucket in the path.
@@ -152,7 +151,6 @@ impl ScrubPeriod {
     const DAYS_MAX: f32 = 3650.0;
 
     /// Returns the period for originals at `location`; `None` if they are never read.
-    #[must_use]
     pub fn for_location(self, location: &OriginalsLocation) -> Option<Duration> {
         let days = match (self, location) {
             (Self::Days(days), _) => days,

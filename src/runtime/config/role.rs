@@ -19,25 +19,21 @@ pub enum NodeRole {
 
 impl NodeRole {
     /// Returns the role's name in the settings.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
     /// Returns whether the node runs background jobs.
-    #[must_use]
     pub fn runs_background_work(self) -> bool {
         matches!(self, Self::All | Self::Worker)
     }
 
     /// Returns whether the node serves requests of users and programs.
-    #[must_use]
     pub fn serves_requests(self) -> bool {
         matches!(self, Self::All | Self::Web)
     }
 
     /// Returns whether the node never writes to the database.
-    #[must_use]
     pub fn is_read_only(self) -> bool {
         self == Self::Edge
     }

@@ -27,7 +27,6 @@ enum SecretLocation {
 
 impl SecretSource {
     /// Creates the source from `text`, or from `file` if the setting `setting` names one.
-    #[must_use]
     pub fn new(text: &str, setting: &'static str, file: &Path) -> Self {
         let location = if file.as_os_str().is_empty() {
             SecretLocation::Text(text.to_owned())
@@ -38,7 +37,6 @@ impl SecretSource {
     }
 
     /// Creates a source from a text in the settings.
-    #[must_use]
     pub fn text(text: &str) -> Self {
         Self { setting: "", location: SecretLocation::Text(text.to_owned()) }
     }
@@ -68,7 +66,6 @@ impl SecretSource {
     }
 
     /// Returns whether no secret is set. A file counts as set even if it cannot be read.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         match &self.location {
             SecretLocation::Text(text) => text.is_empty(),
@@ -77,7 +74,6 @@ impl SecretSource {
     }
 
     /// Returns the name of the setting in use: `name`, or the setting with the path of the file.
-    #[must_use]
     pub fn setting(&self, name: &'static str) -> &'static str {
         match &self.location {
             SecretLocation::Text(_) => name,

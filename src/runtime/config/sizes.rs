@@ -23,7 +23,6 @@ pub enum RenditionWidths {
 impl RenditionWidths {
     /// Returns the smallest width of the ladder that is at least `width`, or `width` if there is no ladder or
     /// no such width.
-    #[must_use]
     pub fn rung(&self, width: u32) -> u32 {
         match self {
             Self::Any => width,

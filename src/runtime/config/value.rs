@@ -223,7 +223,6 @@ impl Network {
     }
 
     /// Returns whether the network contains `address`.
-    #[must_use]
     pub fn contains(self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         // As numbers, addresses of both families are alike: `0.0.0.1` and `::1`.
@@ -260,7 +259,6 @@ pub struct NetworkList(pub Vec<Network>);
 
 impl NetworkList {
     /// Returns whether any network of the list contains `address`.
-    #[must_use]
     pub fn contain(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(address))
     }
@@ -290,7 +288,6 @@ pub struct FieldName(pub String);
 
 impl FieldName {
     /// Returns whether `text` is a token of RFC 9110 §5.6.2.
-    #[must_use]
     pub fn is_token(text: &str) -> bool {
         !text.is_empty()
             && text

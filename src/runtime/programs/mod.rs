@@ -47,7 +47,6 @@ pub enum ProgramError {
 
 impl ProgramError {
     /// Returns whether the machine is at fault and not the file.
-    #[must_use]
     pub fn is_ours(&self) -> bool {
         match self {
             Self::Start { .. } | Self::Answer(_) => true,
@@ -71,7 +70,6 @@ pub enum PdfTask {
 
 impl PdfTask {
     /// Returns the word on the command line.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -112,7 +110,6 @@ pub struct ProgramRunner {
 impl ProgramRunner {
     /// Creates a runner. `own` is the path of `wirephoto`; `ffmpeg` is the path of ffmpeg, if it is
     /// installed.
-    #[must_use]
     pub fn new(own: PathBuf, ffmpeg: Option<PathBuf>, limits: ProgramLimits) -> Self {
         Self { own, ffmpeg, limits }
     }

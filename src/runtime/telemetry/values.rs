@@ -11,14 +11,12 @@ pub struct MetricValues {
 
 impl MetricValues {
     /// Reads the metrics of this process.
-    #[must_use]
     pub fn from_exporter(metrics: &PrometheusHandle) -> Self {
         Self { text: metrics.render() }
     }
 
     /// Adds up the series of a metric that have all of `labels`, such as `tier="disk"`. Returns 0 if there is
     /// no such series. Rounds fractions.
-    #[must_use]
     pub fn sum(&self, name: &str, labels: &[&str]) -> u64 {
         let mut sum = 0_u64;
         for line in self.text.lines() {

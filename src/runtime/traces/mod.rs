@@ -66,7 +66,6 @@ pub struct RequestTrace {
 
 impl RequestTrace {
     /// Returns the trace id as shown in logs, 32 hexadecimal digits.
-    #[must_use]
     pub fn id(&self) -> String {
         self.id.to_string()
     }
@@ -112,7 +111,6 @@ impl RequestTracer {
     /// `caller` is the header `traceparent` (W3C Trace Context) of a trusted proxy. If it is present, the
     /// caller decides: a request that the caller samples is traced as part of the caller's trace. Without the
     /// header, the request is sampled at random.
-    #[must_use]
     pub fn begin(&self, caller: Option<&str>) -> Option<RequestTrace> {
         // An invalid header counts as absent, as the standard requires.
         if let Some(parent) = caller.and_then(TraceParent::parse) {

@@ -107,7 +107,6 @@ pub enum AuditAction {
 
 impl AuditAction {
     /// Returns the stable word that the table, log lines and filters use.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -128,7 +127,6 @@ pub enum AuditOutcome {
 
 impl AuditOutcome {
     /// Returns the stable word that the table, log lines and filters use.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -159,7 +157,6 @@ pub enum CredentialKind {
 
 impl CredentialKind {
     /// Returns the stable word that the table, log lines and filters use.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -241,7 +238,6 @@ pub struct AuditEvent {
 
 impl AuditEvent {
     /// Creates an event of this moment with the outcome [`AuditOutcome::Done`].
-    #[must_use]
     pub fn new(action: AuditAction, actor: Actor) -> Self {
         Self {
             at: clock::now(),

@@ -46,7 +46,6 @@ pub fn store_rows(is_enabled: bool) {
 }
 
 /// Returns whether events are stored in the table.
-#[must_use]
 pub fn stores_rows() -> bool {
     STORES_ROWS.load(Ordering::Relaxed)
 }
@@ -89,14 +88,12 @@ pub struct PendingEvents {
 
 impl AuditLog {
     /// Creates a queue of at most [`AUDIT_QUEUE_MAX`] events.
-    #[must_use]
     pub fn start() -> Self {
         let (sender, queue) = mpsc::channel(AUDIT_QUEUE_MAX);
         Self::over(Some(sender), Some(queue))
     }
 
     /// Creates a log that only writes log lines, for a process that never writes to the database.
-    #[must_use]
     pub fn lines_only() -> Self {
         Self::over(None, None)
     }
@@ -116,7 +113,6 @@ impl AuditLog {
 
     /// Removes and returns the receiving end of the queue. Returns `None` if there is no queue, and at every
     /// further call.
-    #[must_use]
     pub fn pending(&self) -> Option<PendingEvents> {
         let mut pending = self.inner.pending.lock();
         pending.take().map(|queue| PendingEvents { audit: self.clone(), queue })
@@ -166,7 +162,6 @@ impl PendingEvents {
     }
 
     /// Returns the number of events that were lost since the last call.
-    #[must_use]
     pub fn lost(&self) -> u64 {
         self.audit.inner.lost.swap(0, Ordering::Relaxed)
     }
@@ -208,7 +203,6 @@ pub fn run_as_operator<T>(system_user: &str, user_id: u32, work: impl FnOnce() -
 pub struct CapturedContext(Option<AuditContext>);
 
 /// Captures the context of the request that this task works for.
-#[must_use]
 pub fn capture_context() -> CapturedContext {
     // A copy: the request's task does not see a caller that is noted on the other thread.
     CapturedContext(CONTEXT.try_with(AuditContext::clone).ok())
@@ -258,7 +252,6 @@ pub fn note_basic() {
 
 /// Creates an event of this moment by the caller of the request that this task works for. The actor is
 /// unknown outside a request.
-#[must_use]
 pub fn event(action: AuditAction) -> AuditEvent {
     let actor = CONTEXT.try_with(|context| context.actor.borrow().clone());
     AuditEvent::new(action, actor.unwrap_or(Actor::UNKNOWN))
@@ -268,7 +261,6 @@ pub fn event(action: AuditAction) -> AuditEvent {
 /// exists.
 ///
 /// A typed name without such a user is not recorded: it may be a password.
-#[must_use]
 pub fn login_event(action: AuditAction, user: Option<&model::account::User>) -> AuditEvent {
     let is_basic = CONTEXT.try_with(|context| context.is_basic.get()).unwrap_or(false);
     let credential = if is_basic { CredentialKind::Basic } else { CredentialKind::Password };
@@ -294,7 +286,6 @@ pub fn record(event: AuditEvent) {
 /// Counts a login that was refused at `now` without a password check. Returns whether it is the first of its
 /// network in the window, for which the caller records an event. The other logins of the window are recorded
 /// as one event with their number when the window ends.
-#[must_use]
 pub fn count_throttled(now: Timestamp) -> bool {
     let is_first = CONTEXT.try_with(|context| {
         let address = context.actor.borrow().address;

@@ -127,7 +127,6 @@ impl BlobStore {
     ///
     /// The name of a bucket is the same everywhere. A folder may have a different path on each machine, so
     /// the id of the store decides.
-    #[must_use]
     pub fn differs_from(&self, claim: &StoreClaim, mark: Option<&StoreMark>) -> bool {
         let own = self.name();
         let has_own_name = claim.name == own;

@@ -160,7 +160,6 @@ impl BlobStore {
     }
 
     /// Returns a handle of the same store with a list of the blobs that the handle adds.
-    #[must_use]
     pub fn listing_new(&self) -> (Self, NewBlobs) {
         let new_blobs = NewBlobs::default();
         (Self { new_blobs: Some(new_blobs.clone()), ..self.clone() }, new_blobs)
@@ -389,7 +388,6 @@ impl BlobStore {
     }
 
     /// Returns whether the blob exists with the bytes of its hash; `false` if it cannot be read.
-    #[must_use]
     pub fn is_intact(&self, hash: ContentHash, length: u64) -> bool {
         self.checksum(hash, length).is_ok_and(|found| found == hash)
     }

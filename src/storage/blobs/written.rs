@@ -20,7 +20,6 @@ impl NewBlobs {
     }
 
     /// Returns the blobs so far, and clears the list.
-    #[must_use]
     pub fn take(&self) -> Vec<ContentHash> {
         mem::take(&mut self.0.lock())
     }

@@ -39,7 +39,6 @@ pub struct MigratedRows {
 
 impl MigratedRows {
     /// Returns the number of rows of a table.
-    #[must_use]
     pub fn count(&self, table: &str) -> usize {
         self.tables.iter().find(|(name, _)| *name == table).map_or(0, |(_, rows)| *rows)
     }

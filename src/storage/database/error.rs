@@ -35,19 +35,16 @@ pub(super) enum ErrorClass {
 
 impl EngineError {
     /// Returns whether the engine is temporarily unable to work, as opposed to a mistake in a statement.
-    #[must_use]
     pub fn is_resource(&self) -> bool {
         self.class != ErrorClass::Mistake
     }
 
     /// Returns whether the database cannot be reached.
-    #[must_use]
     pub fn is_unreachable(&self) -> bool {
         self.class == ErrorClass::Unreachable
     }
 
     /// Returns whether stored content is corrupt.
-    #[must_use]
     pub fn is_damage(&self) -> bool {
         self.class == ErrorClass::Damaged
     }
@@ -131,19 +128,16 @@ pub enum DbError {
 
 impl DbError {
     /// Returns whether this process will never be able to write again.
-    #[must_use]
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Moved(_) | Self::Schema(_) | Self::ReadsOnly | Self::Closed)
     }
 
     /// Returns whether the database cannot be reached.
-    #[must_use]
     pub fn is_unreachable(&self) -> bool {
         matches!(self, Self::Engine(cause) if cause.is_unreachable())
     }
 
     /// Returns whether the call met a damaged row or page, which a repetition would meet again.
-    #[must_use]
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Damaged { .. })
             || matches!(self, Self::Engine(cause) if cause.is_damage())

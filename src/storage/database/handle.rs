@@ -159,7 +159,6 @@ impl Db {
     }
 
     /// Returns the schema before and after, if this handle upgraded it.
-    #[must_use]
     pub fn upgraded(&self) -> Option<(i64, i64)> {
         self.upgraded
     }
@@ -295,7 +294,6 @@ impl Db {
 
     /// Checks that the search, write and claim connections reach the database, without acquiring the write
     /// lock. Each answer arrives when the work in progress on its connection is done.
-    #[must_use]
     pub fn check_connections(&self) -> Vec<oneshot::Receiver<DbResult<()>>> {
         // A full queue drops the sender, which leaves the state unknown.
         let (sender, searches) = oneshot::channel();
@@ -324,7 +322,6 @@ impl Db {
     }
 
     /// Returns whether every write through this handle is refused.
-    #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.only_reads
     }
@@ -369,19 +366,16 @@ impl Db {
     }
 
     /// Returns the hosts to which this database connects over a network without TLS.
-    #[must_use]
     pub fn hosts_without_tls(&self) -> Vec<String> {
         self.threads.engine().hosts_without_tls()
     }
 
     /// Returns whether the database is a separate server, perhaps on a different machine.
-    #[must_use]
     pub fn is_remote(&self) -> bool {
         self.threads.engine().is_remote()
     }
 
     /// Returns the rows of the item log that were written through this handle, for which searches wait.
-    #[must_use]
     pub fn written_items(&self) -> &WrittenItems {
         &self.written
     }

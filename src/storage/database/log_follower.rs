@@ -46,7 +46,6 @@ impl LogFollower {
     }
 
     /// Returns the row of the item log up to which changes were returned.
-    #[must_use]
     pub fn seq(&self) -> i64 {
         self.seq
     }

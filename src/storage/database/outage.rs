@@ -13,7 +13,6 @@ const QUIET: Duration = Duration::from_secs(1);
 
 /// Counts a request that was refused because the database is unreachable, and logs the first one of an
 /// outage. Returns whether it counted the request, which needs no further log line then.
-#[must_use]
 pub fn count_refused(cause: &DbError) -> bool {
     if !cause.is_unreachable() {
         return false;

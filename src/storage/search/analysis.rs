@@ -45,7 +45,6 @@ impl DocumentAnalysis {
     }
 
     /// Extracts the searchable content of an item from its document, its files and its rights override.
-    #[must_use]
     pub fn index(
         &self,
         key: &ItemKey,

@@ -237,7 +237,6 @@ impl SearchEngine {
     }
 
     /// Returns a counter that increases whenever the index shows other items, and when an embargo ends.
-    #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.shared.changes.subscribe()
     }
@@ -262,7 +261,6 @@ impl SearchEngine {
     }
 
     /// Returns the state of this process's index.
-    #[must_use]
     pub fn status(&self) -> IndexStatus {
         self.shared.standing.borrow().clone()
     }

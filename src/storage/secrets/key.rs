@@ -74,13 +74,11 @@ impl SecretKey {
     }
 
     /// Prints the 64 hex digits that [`SecretKey::parse`] reads.
-    #[must_use]
     pub fn print(&self) -> String {
         ContentHash(self.bytes).to_string()
     }
 
     /// Returns the id of the key.
-    #[must_use]
     pub fn id(&self) -> KeyId {
         self.id
     }

@@ -114,7 +114,6 @@ impl Keyring {
     }
 
     /// Returns the reason that was given to [`Keyring::refuse`], if any.
-    #[must_use]
     pub fn refusal(&self) -> Option<String> {
         self.0.lock().refused.clone()
     }
@@ -159,7 +158,6 @@ impl Keyring {
 
 /// Returns the id of the key that sealed a value. Returns `None` for a value that is not sealed, and
 /// `Some(None)` if the key id cannot be parsed.
-#[must_use]
 pub fn sealed_by(stored: &[u8]) -> Option<Option<KeyId>> {
     let rest = stored.strip_prefix(PREFIX.as_bytes())?;
     let id = std::str::from_utf8(rest).ok().and_then(|rest| rest.split(':').next());

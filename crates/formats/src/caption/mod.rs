@@ -18,7 +18,6 @@ const PROVINCE: [&str; 4] = ["region", "delstat", "län", "landskap"];
 const SUBLOCATION: [&str; 1] = ["sublocation"];
 
 /// Builds the caption of an item's renditions; `uri` identifies the item.
-#[must_use]
 pub fn from_document(document: &Document, uri: &str) -> Caption {
     let title = document.text("slugline").or(document.text("title"));
     let byline_role = document.texts("bylines", "role").find(|role| !role.is_empty());
@@ -67,7 +66,6 @@ fn text(document: &Document, name: &str) -> String {
 ///
 /// A time without a UTC offset is interpreted in `zone`. The caption's own URI is ignored, because the item gets a
 /// URI of this service.
-#[must_use]
 pub fn to_fields(caption: &Caption, zone: &TimeZone) -> Map<String, Value> {
     let mut fields = Map::new();
     let created = caption.created.as_deref().and_then(|text| time(text, zone));

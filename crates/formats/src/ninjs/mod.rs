@@ -66,7 +66,6 @@ fn objects<'a>(
 /// linear time.
 ///
 /// Contract files-18.
-#[must_use]
 pub fn ninjs(document: &Value, rights: &DocumentRights) -> Value {
     let nothing = Map::new();
     let document = document.as_object().unwrap_or(&nothing);

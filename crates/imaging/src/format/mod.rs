@@ -145,7 +145,6 @@ impl ImageFormat {
     }
 
     /// Detects the format of a file that begins with `head`; `None` if no format matches.
-    #[must_use]
     pub fn of_file(head: &[u8]) -> Option<Self> {
         Self::all().find(|format| {
             let mut magic = format.codec().magic.iter();
@@ -156,7 +155,6 @@ impl ImageFormat {
     }
 
     /// Returns the format of files with this extension, with or without its dot, case-insensitively.
-    #[must_use]
     pub fn of_extension(extension: &str) -> Option<Self> {
         let extension = extension.strip_prefix('.').unwrap_or(extension).to_ascii_lowercase();
         Self::all().find(|format| {
@@ -166,19 +164,16 @@ impl ImageFormat {
     }
 
     /// Returns the lower-case name, such as `jpeg`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
 
     /// Returns the extension of media URLs with its dot, such as `.jpg`.
-    #[must_use]
     pub fn extension(self) -> &'static str {
         self.codec().extension
     }
 
     /// Returns the MIME type of files of this format.
-    #[must_use]
     pub fn mime_type(self) -> &'static str {
         self.codec().mime_type
     }
@@ -240,13 +235,11 @@ impl ImageFormat {
     }
 
     /// Returns whether files of this format can be read, and so can be originals.
-    #[must_use]
     pub fn is_readable(self) -> bool {
         self.codec().decoder.is_some()
     }
 
     /// Returns whether the format supports pictures of this size.
-    #[must_use]
     pub fn supports_size(self, size: Size) -> bool {
         let ImageCodec { side_px_max, pixels_max, .. } = self.codec();
         size.width.max(size.height) <= *side_px_max && size.pixels() <= *pixels_max
@@ -254,7 +247,6 @@ impl ImageFormat {
 
     /// Returns the limits of [`ImageFormat::supports_size`] for error messages, such as `webp files have at most
     /// 16383 pixels on a side`.
-    #[must_use]
     pub fn size_limits(self) -> String {
         let ImageCodec { side_px_max, pixels_max, .. } = self.codec();
         let name = self.name();
@@ -265,13 +257,11 @@ impl ImageFormat {
     }
 
     /// Returns the time to encode a pixel as a multiple of the time for JPEG, for budgets of encoding work.
-    #[must_use]
     pub fn encoding_cost(self) -> u32 {
         self.codec().encoding_cost
     }
 
     /// Returns the peak memory in bytes for encoding `pixels` pixels, without the pixels themselves.
-    #[must_use]
     pub fn encoder_bytes(self, pixels: u64, sampling: OutputSampling) -> u64 {
         pixels.saturating_mul((self.codec().encoder_bytes_per_pixel)(sampling))
     }

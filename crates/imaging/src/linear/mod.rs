@@ -81,7 +81,6 @@ impl PixelRegion {
 ///
 /// The result is the same for any number of threads that `parallel_map` uses. Memory: about 100 MB at most besides
 /// the pixels and the result.
-#[must_use]
 pub fn scale_region(
     pixels: &Pixels,
     region: PixelRegion,

@@ -171,7 +171,6 @@ impl Watermark {
     }
 
     /// Returns a hash of everything that affects the mark's pixels, for cache keys: 32 hex digits.
-    #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -180,7 +179,6 @@ impl Watermark {
     ///
     /// The rectangle has at least one pixel and is inside the picture. The mark is reduced if it would be too
     /// high.
-    #[must_use]
     pub fn placement(&self, image: Size) -> Rect {
         let margin = rounded(f64::from(self.margin_fraction) * f64::from(image.width));
         // On a wide, low picture a margin relative to its width would leave no room for the mark.

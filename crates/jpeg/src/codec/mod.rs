@@ -37,7 +37,6 @@ pub enum ColourSpace {
 
 impl ColourSpace {
     /// Returns the number of samples per pixel after decoding.
-    #[must_use]
     pub fn channels(self) -> usize {
         match self {
             ColourSpace::Grey => 1,
@@ -97,7 +96,6 @@ const SUBSAMPLINGS: [(ChromaSubsampling, (u32, u32), Subsamp); 6] = [
 
 impl ChromaSubsampling {
     /// Returns the pixels per chroma sample, across and down; `(1, 1)` for [`ChromaSubsampling::Other`].
-    #[must_use]
     pub fn cell(self) -> (u32, u32) {
         SUBSAMPLINGS.iter().find(|known| known.0 == self).map_or((1, 1), |known| known.1)
     }
@@ -108,7 +106,6 @@ impl ChromaSubsampling {
     }
 
     /// Returns the subsampling of the picture after a quarter turn.
-    #[must_use]
     pub fn transposed(self) -> ChromaSubsampling {
         let (across, down) = self.cell();
         let turned = Self::from_cell((down, across)).filter(|_| self != ChromaSubsampling::Other);
@@ -207,7 +204,6 @@ pub struct Planes {
 
 impl Planes {
     /// Computes the position of each plane: one plane for grey, three otherwise.
-    #[must_use]
     pub fn layout(size: Size, space: ColourSpace, chroma: ChromaSubsampling) -> Vec<PlaneLayout> {
         let (across, down) = chroma.cell();
         let cols = size.width.div_ceil(across);
@@ -225,7 +221,6 @@ impl Planes {
     }
 
     /// Returns the total number of samples of planes with this layout.
-    #[must_use]
     pub fn sample_count(layout: &[PlaneLayout]) -> usize {
         layout.last().map_or(0, |plane| plane.start + plane.width * plane.height)
     }
@@ -240,13 +235,11 @@ impl DecodeScale {
     pub const FULL: DecodeScale = DecodeScale(8);
 
     /// Creates a scale of `eighths` eighths, clamped to 1 to 8.
-    #[must_use]
     pub fn from_eighths(eighths: u8) -> DecodeScale {
         DecodeScale(eighths.clamp(1, 8))
     }
 
     /// Returns the size of a picture of `size` decoded at this scale, each edge rounded up.
-    #[must_use]
     pub fn scaled_size(self, size: Size) -> Size {
         Size { width: self.scaled_edge(size.width), height: self.scaled_edge(size.height) }
     }

@@ -19,7 +19,6 @@ const BAND_PIXELS: u64 = 1 << 20;
 /// Returns whether bands, decoded below the full size, give the same pixels as the whole picture.
 ///
 /// The result is false if libjpeg-turbo interpolates chroma from the rows above and below even then.
-#[must_use]
 pub fn are_exact(scan: &Scan) -> bool {
     // Below the full size, chroma with half the rows needs no vertical interpolation.
     scan.components
@@ -32,7 +31,6 @@ pub fn are_exact(scan: &Scan) -> bool {
 ///
 /// If the scan has restart markers, each band starts at a restart marker. A single band means that parallel
 /// decoding gains nothing.
-#[must_use]
 pub fn split(scan: &Scan) -> Vec<Range<u32>> {
     let row_pixels = u64::from(scan.mcu.height) * u64::from(scan.size.width);
     let rows_per_band = u32::try_from(BAND_PIXELS.div_ceil(row_pixels.max(1))).unwrap_or(u32::MAX);

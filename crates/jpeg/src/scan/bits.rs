@@ -80,19 +80,16 @@ impl UnstuffedData {
     }
 
     /// Returns the number of bits, without stuffed bytes.
-    #[must_use]
     pub fn bit_count(&self) -> u64 {
         long(self.length) * 8
     }
 
     /// Returns the offset in the file of the marker that ended the data, or of the data's end.
-    #[must_use]
     pub fn end_offset(&self) -> u64 {
         self.end_offset
     }
 
     /// Converts the bit `position` to a position in the file: offset times eight, plus the bit.
-    #[must_use]
     pub fn to_file_position(&self, position: u64) -> u64 {
         let byte = short(usize::try_from(position / 8).unwrap_or(usize::MAX));
         let run = self.runs.partition_point(|run| run.data_offset <= byte).saturating_sub(1);

@@ -17,7 +17,6 @@ use crate::scan::{ByteRanges, COMPONENTS_MAX, DQT, McuRect, Scan, ScanError};
 use geometry::{Rect, Size};
 
 /// Returns whether the upper left corner of `rect` is on the MCU grid.
-#[must_use]
 pub fn is_on_grid(scan: &Scan, rect: Rect) -> bool {
     rect.x.is_multiple_of(scan.mcu.width) && rect.y.is_multiple_of(scan.mcu.height)
 }
@@ -25,7 +24,6 @@ pub fn is_on_grid(scan: &Scan, rect: Rect) -> bool {
 /// Extends `rect` to whole MCUs with a margin of at least one MCU, within the picture.
 ///
 /// Decoding the result gives the same pixels inside `rect` as decoding the whole picture.
-#[must_use]
 pub fn surrounding_rect(scan: &Scan, rect: Rect) -> Rect {
     let (x, width) = surrounding_span(rect.x, rect.width, scan.mcu.width, scan.size.width);
     let (y, height) = surrounding_span(rect.y, rect.height, scan.mcu.height, scan.size.height);

@@ -48,7 +48,6 @@ pub enum ScanError {
 
 impl ScanError {
     /// Returns a stable one-word name for metrics and logs.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }

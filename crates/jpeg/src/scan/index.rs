@@ -136,7 +136,6 @@ impl ScanIndex {
     /// is decoded, because the entries are a sample of the whole picture.
     ///
     /// Returns `None` if the picture has too few entries, or components other than luma and chroma.
-    #[must_use]
     pub fn is_grey(&self, scan: &Scan) -> Option<bool> {
         match scan.planes? {
             (ColourSpace::Grey, _) => return Some(true),
@@ -166,7 +165,6 @@ impl ScanIndex {
     /// Returns whether the index is plausible for `scan` in a file of `length` bytes.
     ///
     /// Checks that the number of entries fits the scan, and that positions are ascending and inside it.
-    #[must_use]
     pub fn matches_scan(&self, scan: &Scan, length: u64) -> bool {
         let count = scan
             .mcus()

@@ -72,7 +72,6 @@ impl ScanIndex {
     /// Decodes an index from the front of `bytes`; `None` if they are not a valid encoding.
     ///
     /// Use [`ScanIndex::matches_scan`] to check whether the index belongs to a scan.
-    #[must_use]
     pub fn unpack(components: usize, bytes: &mut &[u8]) -> Option<Self> {
         let spacing = u32::try_from(take_varint(bytes)?).ok().filter(|spacing| *spacing > 0)?;
         let marker = take_varint(bytes)?;

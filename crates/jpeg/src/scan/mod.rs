@@ -194,7 +194,6 @@ impl Scan {
     }
 
     /// Returns the number of MCUs in the whole scan.
-    #[must_use]
     pub fn mcus(&self) -> u32 {
         self.across.saturating_mul(self.down)
     }
@@ -212,7 +211,6 @@ impl Scan {
 
     /// Returns whether a row of MCUs can be decoded without the data before it: its first MCU follows a restart
     /// marker, or the scan has no restart markers.
-    #[must_use]
     pub fn starts_with_restart(&self, row: u32) -> bool {
         let first = u64::from(row) * u64::from(self.across);
         self.interval == 0 || first.is_multiple_of(u64::from(self.interval))
@@ -427,7 +425,6 @@ pub struct ByteRanges<'a> {
 
 impl<'a> ByteRanges<'a> {
     /// Wraps a whole file, so that every range can be read.
-    #[must_use]
     pub fn whole(file: &'a [u8]) -> Self {
         Self { pieces: vec![(0, file.into())], should_continue: None }
     }

@@ -41,7 +41,6 @@ impl HuffmanSpec {
     ///
     /// New symbols get codes of 16 bits after all existing codes, so that data written with the original table
     /// decodes the same with the extended table. `None` if there is no room for them.
-    #[must_use]
     pub fn completed(&self, class: usize) -> Option<Self> {
         let missing: Vec<u8> =
             symbols(class).filter(|symbol| !self.symbols.contains(symbol)).collect();
@@ -56,7 +55,6 @@ impl HuffmanSpec {
     }
 
     /// Returns the payload of a DHT segment that defines only this table.
-    #[must_use]
     pub fn payload(&self, class: usize, number: usize) -> Vec<u8> {
         let head = u8::try_from(class << 4 | number).expect("classes and numbers are below 16");
         [&[head], self.counts.as_slice(), self.symbols.as_slice()].concat()
@@ -257,7 +255,6 @@ pub struct HuffmanCodes([(u32, u32); 256]);
 
 impl HuffmanCodes {
     /// Builds the codes of a table, which must be valid for [`HuffmanDecoder::new`].
-    #[must_use]
     pub fn new(spec: &HuffmanSpec) -> Self {
         let mut codes = [(0, 0); 256];
         let mut code = 0u32;

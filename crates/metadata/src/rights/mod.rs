@@ -107,7 +107,6 @@ impl RightsMetadata {
     }
 
     /// Returns these properties, overridden by the properties of `over`.
-    #[must_use]
     pub fn overlaid(&self, over: &RightsMetadata) -> RightsMetadata {
         over.clone().completed(self.clone())
     }
@@ -123,7 +122,6 @@ impl RightsMetadata {
     }
 
     /// Returns these properties without the property `name`.
-    #[must_use]
     pub fn without(&self, name: &str) -> RightsMetadata {
         let mut others = self.0.clone();
         others.shift_remove(name);
@@ -133,7 +131,6 @@ impl RightsMetadata {
     /// Returns the properties that even thumbnails carry: the digital source type and the constraints.
     ///
     /// The text of other constraints is reduced to the default language and cut to 1,000 bytes.
-    #[must_use]
     pub fn short(&self) -> RightsMetadata {
         let mut short = Map::new();
         for (name, value) in self.0.iter().filter(|(name, _)| is_short(name)) {

@@ -40,7 +40,6 @@ impl RightsMetadata {
     ///   own name nor names of persons.
     /// - Without [`RightsView::gps`] locations have no coordinates.
     /// - The maximum available width and height are the size of the Hires, if the original states them.
-    #[must_use]
     pub fn shown(&self, view: &RightsView) -> RightsMetadata {
         let mut shown = self.clone();
         let properties = &mut shown.0;

@@ -39,7 +39,6 @@ crate::impl_as_str!(Approver);
 
 impl Approver {
     /// Returns the word to store, or `None` for the default, which is not stored.
-    #[must_use]
     pub fn stored(self) -> Option<&'static str> {
         (self != Self::default()).then(|| self.as_str())
     }
@@ -93,7 +92,6 @@ pub struct Agreement {
 
 impl Agreement {
     /// Reports whether the agreement is in force at `now`.
-    #[must_use]
     pub fn is_in_force(&self, now: Timestamp) -> bool {
         self.expires.is_none_or(|expires| expires > now)
     }

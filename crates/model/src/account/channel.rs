@@ -43,7 +43,6 @@ pub struct ChannelSettings(Map<String, Value>);
 
 impl ChannelSettings {
     /// Wraps the settings of a JSON object.
-    #[must_use]
     pub fn new(settings: Map<String, Value>) -> Self {
         Self(settings)
     }
@@ -54,7 +53,6 @@ impl ChannelSettings {
     }
 
     /// Returns the settings with every secret, for code that sends or stores them.
-    #[must_use]
     pub fn reveal(&self) -> &Map<String, Value> {
         &self.0
     }
@@ -89,7 +87,6 @@ pub struct Channel {
 
 impl Channel {
     /// Returns the channel's name in requests.
-    #[must_use]
     pub fn id(&self) -> ChannelId {
         ChannelId { owner: self.owner.clone(), name: self.name.clone() }
     }
@@ -141,13 +138,11 @@ impl ChannelId {
     }
 
     /// Returns the user name of the channel's owner.
-    #[must_use]
     pub fn owner(&self) -> &str {
         &self.owner
     }
 
     /// Returns the channel's name without its owner.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -44,20 +44,17 @@ pub struct OAuthClient {
 
 impl OAuthClient {
     /// Reports whether the client may use `grant`.
-    #[must_use]
     pub fn allows(&self, grant: GrantType) -> bool {
         self.grants.contains(&grant)
     }
 
     /// Reports whether the client is public: it cannot keep a secret and has none.
-    #[must_use]
     pub fn is_public(&self) -> bool {
         self.secret.is_none()
     }
 
     /// Returns the lifetime of the client's access tokens in seconds: `seconds`, the default, or a shorter one of
     /// its own.
-    #[must_use]
     pub fn access_token_s(&self, seconds: u32) -> u32 {
         self.access_token_s.map_or(seconds, |limit| limit.min(seconds))
     }

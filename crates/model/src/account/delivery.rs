@@ -67,7 +67,6 @@ pub struct Delivery {
 }
 
 /// Shortens the reason of a failure to [`DELIVERY_ERROR_CHARS_MAX`] characters.
-#[must_use]
 pub fn shorten_reason(text: &str) -> String {
     shorten(text, DELIVERY_ERROR_CHARS_MAX)
 }

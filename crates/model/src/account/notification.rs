@@ -60,7 +60,6 @@ pub enum NotificationMethod {
 
 impl NotificationMethod {
     /// Returns the kind of the notification.
-    #[must_use]
     pub fn kind(&self) -> NotificationKind {
         match self {
             Self::Mobile => NotificationKind::Mobile,
@@ -71,7 +70,6 @@ impl NotificationMethod {
     }
 
     /// Returns the receiving address of the kinds that send e-mail.
-    #[must_use]
     pub fn email(&self) -> Option<&str> {
         match self {
             Self::Mobile | Self::Stream => None,
@@ -152,7 +150,6 @@ pub enum MessageContent {
 
 impl MessageContent {
     /// Builds a push message about `item`.
-    #[must_use]
     pub fn push(item: &ItemKey, token: &str, device: DeviceKind) -> Self {
         let device = device.as_str().to_owned();
         Self::Push { item: item.to_string(), token: token.to_owned(), device }
@@ -161,7 +158,6 @@ impl MessageContent {
     /// Merges this e-mail with `newer` into one. Returns `None` unless both are about items of a notification.
     ///
     /// Each item is listed once, newest first. Items beyond [`DIGEST_ITEMS_MAX`] are only counted.
-    #[must_use]
     pub fn merge(&self, newer: &Self) -> Option<Self> {
         // Items that an earlier merge dropped cannot be compared, so their counts are added.
         let mut more = self.unlisted_count()?.saturating_add(newer.unlisted_count()?);
@@ -190,19 +186,16 @@ impl MessageContent {
     }
 
     /// Returns the kind of content as a word for operators.
-    #[must_use]
     pub fn kind(&self) -> &'static str {
         self.into()
     }
 
     /// Reports whether the message is about the receiver's account and therefore belongs to no notification.
-    #[must_use]
     pub fn is_about_account(&self) -> bool {
         !matches!(self, Self::Push { .. } | Self::Item { .. } | Self::Digest { .. })
     }
 
     /// Returns the items that the message is about.
-    #[must_use]
     pub fn items(&self) -> &[String] {
         if let Self::Digest { items, .. } = self {
             return items;
@@ -229,7 +222,6 @@ crate::impl_as_str!(MessageTransport);
 
 impl MessageTransport {
     /// Returns the transport for devices of `kind`.
-    #[must_use]
     pub fn for_device(kind: DeviceKind) -> Self {
         match kind {
             DeviceKind::Ios | DeviceKind::IosSandbox => Self::Apple,
@@ -238,7 +230,6 @@ impl MessageTransport {
     }
 
     /// Returns the position of the transport among all transports.
-    #[must_use]
     pub fn index(self) -> usize {
         self as usize
     }

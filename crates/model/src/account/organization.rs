@@ -52,7 +52,6 @@ pub struct Organization {
 
 impl Organization {
     /// Reports whether administrators may give a user the e-mail address `address`.
-    #[must_use]
     pub fn allows_address(&self, address: &str) -> bool {
         // The last `@` separates, because a quoted local part may contain one (RFC 5321 §4.1.2). A text without
         // `@` has no domain and matches none.

@@ -211,7 +211,6 @@ impl Permission {
 
     /// Returns all the scopes that the permission requires; `enforced` is true if the client's scopes are
     /// enforced.
-    #[must_use]
     pub fn scopes(self, enforced: bool) -> &'static [Scope] {
         match self.row() {
             Some(row) if enforced => row.enforced,
@@ -222,7 +221,6 @@ impl Permission {
     }
 
     /// Returns the text on the consent page, in English.
-    #[must_use]
     pub fn text(self) -> &'static str {
         self.get_message().unwrap_or_default()
     }
@@ -231,7 +229,6 @@ impl Permission {
     ///
     /// Every API requires `roles` besides the scopes in the table. The claims of the id token and of the user
     /// endpoint do not require it.
-    #[must_use]
     pub fn is_granted(self, scopes: ScopeSet, enforced: bool, user: &User) -> bool {
         // Unreachable as above; fails closed.
         let Some(row) = self.row() else { return false };

@@ -66,13 +66,11 @@ impl ScopeSet {
     pub const NONE: Self = Self(0);
 
     /// Returns the scopes of an API key: all but `admin`.
-    #[must_use]
     pub fn for_api_key() -> Self {
         Self(Self::for_session().0 & !Scope::Admin.bit())
     }
 
     /// Returns the scopes of a browser session: all of them.
-    #[must_use]
     pub fn for_session() -> Self {
         Scope::iter().fold(Self::NONE, Self::with)
     }
@@ -110,19 +108,16 @@ impl ScopeSet {
     }
 
     /// Reports whether `scope` is in the set.
-    #[must_use]
     pub fn contains(self, scope: Scope) -> bool {
         self.0 & scope.bit() != 0
     }
 
     /// Reports whether every scope of this set is in `other`.
-    #[must_use]
     pub fn is_subset(self, other: Self) -> bool {
         self.0 & !other.0 == 0
     }
 
     /// Reports whether the set is empty.
-    #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }

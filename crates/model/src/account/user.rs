@@ -61,7 +61,6 @@ pub struct User {
 
 impl User {
     /// Returns the first and last name, or the user name when both are missing.
-    #[must_use]
     pub fn display_name(&self) -> String {
         let parts = [self.first_name.as_deref(), self.last_name.as_deref()];
         // An imported name may be present but empty; without this filter the result could be a lone space.

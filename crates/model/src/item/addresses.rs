@@ -20,7 +20,6 @@ impl Document {
     ///
     /// Returns at most [`ASSOCIATIONS_LOOKED_UP_MAX`] items. Items nested deeper than [`ASSOCIATION_DEPTH_MAX`]
     /// are omitted.
-    #[must_use]
     pub fn linked_items(&self, layout: DocumentLayout) -> HashSet<ItemKey> {
         let mut keys = HashSet::new();
         match layout {

@@ -77,7 +77,6 @@ pub struct PictureFile {
 
 impl PictureFile {
     /// Returns the size of the upright picture in pixels.
-    #[must_use]
     pub fn upright(&self) -> Size {
         // Orientations 5 to 8 are rotated by 90 degrees, which swaps width and height.
         if self.orientation >= 5 { self.stored.transposed() } else { self.stored }
@@ -85,7 +84,6 @@ impl PictureFile {
 
     /// Returns the file without its rights, its colour flag and its perceptual hash. The remaining properties
     /// determine the pixels.
-    #[must_use]
     pub fn without_rights(&self) -> Self {
         let Self { name, blob, length, stored, orientation, progressive, components, .. } = *self;
         // Built from its fields: a clone would first copy the rights, for every requested crop.
@@ -135,13 +133,11 @@ pub struct VideoFile {
 
 impl Asset {
     /// Wraps a file of the item itself, received at ingest.
-    #[must_use]
     pub fn own(file: AssetFile) -> Self {
         Self { association: None, made: false, file }
     }
 
     /// Returns the variant and usage of the file.
-    #[must_use]
     pub fn name(&self) -> RenditionName {
         match &self.file {
             AssetFile::Picture(picture) => picture.name,
@@ -151,7 +147,6 @@ impl Asset {
     }
 
     /// Returns the file's key in the blob store.
-    #[must_use]
     pub fn blob(&self) -> ContentHash {
         match &self.file {
             AssetFile::Picture(picture) => picture.blob,
@@ -161,7 +156,6 @@ impl Asset {
     }
 
     /// Returns the file's length in bytes.
-    #[must_use]
     pub fn length(&self) -> u64 {
         match &self.file {
             AssetFile::Picture(picture) => picture.length,
@@ -171,7 +165,6 @@ impl Asset {
     }
 
     /// Returns the extension of the file's URL.
-    #[must_use]
     pub fn extension(&self) -> RenditionExtension {
         match &self.file {
             AssetFile::Picture(_) => RenditionExtension::JPEG,
@@ -181,7 +174,6 @@ impl Asset {
     }
 
     /// Returns the file if it is a JPEG.
-    #[must_use]
     pub fn picture(&self) -> Option<&PictureFile> {
         match &self.file {
             AssetFile::Picture(picture) => Some(picture),
@@ -199,13 +191,11 @@ pub struct AssetGroup<'a> {
 
 impl<'a> AssetGroup<'a> {
     /// Selects the files of the item itself.
-    #[must_use]
     pub fn of_item(assets: &'a [Asset]) -> Self {
         Self::new(assets, None)
     }
 
     /// Selects the files of an associated object; `None` selects the files of the item itself.
-    #[must_use]
     pub fn new(assets: &'a [Asset], association: Option<&'a AssociationKey>) -> Self {
         Self { assets, association }
     }
@@ -217,7 +207,6 @@ impl<'a> AssetGroup<'a> {
     }
 
     /// Finds the file with this name and extension.
-    #[must_use]
     pub fn find(self, name: RenditionName, extension: RenditionExtension) -> Option<&'a Asset> {
         self.all().find(|asset| asset.name() == name && asset.extension() == extension)
     }
@@ -231,7 +220,6 @@ impl<'a> AssetGroup<'a> {
     /// Hires.
     ///
     /// A graphic or video has no Hires picture. Its Preview or Thumbnail is used for smaller renditions instead.
-    #[must_use]
     pub fn picture(self, usage: RenditionUsage) -> Option<&'a PictureFile> {
         let own = self.named(usage);
         match usage {
@@ -246,7 +234,6 @@ impl<'a> AssetGroup<'a> {
     }
 
     /// Returns the largest picture among the files.
-    #[must_use]
     pub fn whole_picture(self) -> Option<&'a PictureFile> {
         self.named(RenditionUsage::Hires).or_else(|| self.picture(RenditionUsage::Preview))
     }

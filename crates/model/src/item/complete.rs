@@ -94,7 +94,6 @@ impl Document {
     /// Reports whether this version is newer than `old`, that is, has a higher `version` or `versioncreated`.
     ///
     /// Versions that are integers are compared as numbers, other versions as text.
-    #[must_use]
     pub fn is_newer_than(&self, old: &Self) -> bool {
         let new_version = self.text("version");
         let old_version = old.text("version");
@@ -136,7 +135,6 @@ impl Document {
     }
 
     /// Parses a date-time property as a timestamp.
-    #[must_use]
     pub fn time(&self, name: &str) -> Option<Timestamp> {
         self.text(name)?.parse().ok()
     }
@@ -146,7 +144,6 @@ impl Document {
     /// Text-like items use `versioncreated`, planning and calendar items `datetime`; if the property is missing,
     /// they use `versionstored`. Pictures and video use `versioncreated` if it is before the last midnight in
     /// `zone`, else `now`, so that today's photographs keep their order of arrival.
-    #[must_use]
     pub fn order_time(&self, media_type: MediaType, now: Timestamp, zone: &TimeZone) -> Timestamp {
         let created = self.time("versioncreated");
         match media_type {
@@ -216,7 +213,6 @@ fn last_midnight(now: Timestamp, zone: &TimeZone) -> Timestamp {
 }
 
 /// Formats a time as `2026-03-02T09:15:00+01:00`: whole seconds, with the offset of `zone`.
-#[must_use]
 pub(super) fn rfc3339(time: Timestamp, zone: &TimeZone) -> String {
     time.to_zoned(zone.clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
 }

@@ -29,7 +29,6 @@ pub fn merge_patch(target: &mut Map<String, Value>, patch: &Map<String, Value>) 
 /// Returns the patch that turns `old` into `new`; empty if they are equal.
 ///
 /// A `null` in `new` cannot be expressed and counts as absent.
-#[must_use]
 pub fn patch_between(old: &Map<String, Value>, new: &Map<String, Value>) -> Map<String, Value> {
     let removed = old.keys().filter(|name| !new.contains_key(*name));
     let mut patch: Map<String, Value> = removed.map(|name| (name.clone(), Value::Null)).collect();

@@ -23,7 +23,6 @@ pub enum FieldEdit {
 
 impl FieldEdit {
     /// Builds the change of kind `kind`; `None` for an unknown word.
-    #[must_use]
     pub fn from_kind(kind: &str, text: String) -> Option<Self> {
         match kind {
             "fill" => Some(Self::Fill(text)),
@@ -35,13 +34,11 @@ impl FieldEdit {
     }
 
     /// Returns the word for the kind of the change.
-    #[must_use]
     pub fn kind(&self) -> &'static str {
         self.into()
     }
 
     /// Returns the text to set or to add; empty if the field is removed.
-    #[must_use]
     pub fn text(&self) -> &str {
         match self {
             Self::Fill(text) | Self::Replace(text) | Self::Append(text) => text,
@@ -50,7 +47,6 @@ impl FieldEdit {
     }
 
     /// Returns the content of the field `field` after the change.
-    #[must_use]
     pub fn result(&self, field: MetadataField, current: &str) -> String {
         match self {
             Self::Fill(_) if !current.trim().is_empty() => current.to_owned(),
@@ -105,7 +101,6 @@ pub struct MetadataEdits {
 
 impl MetadataEdits {
     /// Collects changes; of several changes of one field, the first counts.
-    #[must_use]
     pub fn new(changes: impl IntoIterator<Item = (MetadataField, FieldEdit)>) -> Self {
         let mut edits: Vec<(MetadataField, FieldEdit)> = Vec::new();
         for (field, edit) in changes {
@@ -135,7 +130,6 @@ impl MetadataEdits {
     }
 
     /// Prints the changes in the form that [`MetadataEdits::parse`] reads.
-    #[must_use]
     pub fn to_json(&self) -> Map<String, Value> {
         let mut changes = Map::new();
         for (field, edit) in &self.edits {
@@ -164,13 +158,11 @@ impl MetadataEdits {
     }
 
     /// Returns the change of a field.
-    #[must_use]
     pub fn find(&self, field: MetadataField) -> Option<&FieldEdit> {
         self.iter().find(|(own, _)| *own == field).map(|(_, edit)| edit)
     }
 
     /// Returns whether there are no changes.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.edits.is_empty()
     }

@@ -80,7 +80,6 @@ crate::impl_as_str!(MetadataField);
 
 impl MetadataField {
     /// Returns the form of the field's text.
-    #[must_use]
     pub fn form(self) -> FieldForm {
         if matches!(self.storage(), Storage::Entries { .. }) {
             FieldForm::List
@@ -93,7 +92,6 @@ impl MetadataField {
 
     /// Returns whether items of `media_type` have the field. Planned events have neither a photographer nor a
     /// place where a picture was taken.
-    #[must_use]
     pub fn applies_to(self, media_type: MediaType) -> bool {
         let is_of_picture =
             matches!(self, Self::Byline | Self::Credit | Self::City | Self::Country);
@@ -102,7 +100,6 @@ impl MetadataField {
 
     /// Returns `text` in the form of the field: lines end with a line feed, a one-line field has no line breaks,
     /// and a list has neither blank nor repeated lines.
-    #[must_use]
     pub fn normalize(self, text: &str) -> String {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         match self.form() {
@@ -115,7 +112,6 @@ impl MetadataField {
     }
 
     /// Reads the field from the properties of a document; empty if the document does not have it.
-    #[must_use]
     pub fn text(self, document: &Map<String, Value>) -> String {
         match self.storage() {
             Storage::Text => string(document.get(self.as_str())).to_owned(),
@@ -197,7 +193,6 @@ impl MetadataField {
 }
 
 /// Lists the required fields that are missing in a document of `media_type`, as schema violations.
-#[must_use]
 pub fn missing_fields(
     required: &[MetadataField],
     media_type: MediaType,

@@ -66,7 +66,6 @@ crate::impl_as_str!(PubStatus);
 
 impl PubStatus {
     /// Reports whether media of an item with this status are served.
-    #[must_use]
     pub fn is_served(self) -> bool {
         match self {
             Self::Usable | Self::Replaced | Self::Commissioned => true,
@@ -168,25 +167,21 @@ impl Document {
     }
 
     /// Returns the JSON text to store.
-    #[must_use]
     pub fn to_stored(&self) -> String {
         serde_json::to_string(&self.fields).expect("a map of values is always written")
     }
 
     /// Returns a string property, or `None` if it is missing or empty.
-    #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         self.fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
 
     /// Returns all properties of the document.
-    #[must_use]
     pub fn fields(&self) -> &Map<String, Value> {
         &self.fields
     }
 
     /// Returns a property of any type.
-    #[must_use]
     pub fn value(&self, name: &str) -> Option<&Value> {
         self.fields.get(name)
     }
@@ -198,13 +193,11 @@ impl Document {
     }
 
     /// Returns the associated object `key` as it is embedded in this document.
-    #[must_use]
     pub fn association(&self, key: &AssociationKey) -> Option<&Map<String, Value>> {
         self.fields.get("associations")?.get(key.as_str())?.as_object()
     }
 
     /// Returns the associated object `key` as a document with its embedded properties.
-    #[must_use]
     pub fn of_association(&self, key: &AssociationKey) -> Option<Self> {
         self.association(key).map(|fields| Self { fields: fields.clone() })
     }
@@ -219,7 +212,6 @@ impl Document {
     }
 
     /// Returns the publication status; `usable` if the document has none.
-    #[must_use]
     pub fn pub_status(&self) -> PubStatus {
         // The schema allows no other word, and `usable` is its default.
         let status = self.text("pubstatus").and_then(|word| word.parse().ok());
@@ -244,13 +236,11 @@ fn check_replacing(fields: &Map<String, Value>) -> Result<(), DocumentError> {
 }
 
 /// Returns the `uri` of a stored document of `key`; a served document has the public host instead.
-#[must_use]
 pub fn stored_uri(key: &ItemKey) -> String {
     format!("http://localhost/media/{key}")
 }
 
 /// Reports whether items of `media_type` are photographs, whose renditions come from a JPEG.
-#[must_use]
 pub fn has_picture(media_type: MediaType) -> bool {
     matches!(media_type, MediaType::Image | MediaType::Stockfoto)
 }

@@ -44,7 +44,6 @@ impl RenditionSizes {
     ///
     /// This is the table of standard renditions. The sizes in documents and the rendered pixels both come from it.
     /// [`RenditionName::PICTURES`] lists its names.
-    #[must_use]
     pub fn scaling(self, name: RenditionName) -> Option<RenditionScaling> {
         match (name.variant, name.usage) {
             (RenditionVariant::Normal | RenditionVariant::Watermark, RenditionUsage::Hires) => {
@@ -68,7 +67,6 @@ impl RenditionSizes {
     }
 
     /// Returns the size of the JPEG rendition `name` of `files`, uncropped and upright.
-    #[must_use]
     pub fn rendition_size(self, files: AssetGroup<'_>, name: RenditionName) -> Option<Size> {
         let (picture, scaling) = self.source(files, name)?;
         let upright = picture.upright();
@@ -83,7 +81,6 @@ impl RenditionSizes {
     }
 
     /// Returns the source picture of the JPEG rendition `name` and its scaling.
-    #[must_use]
     pub fn source(
         self,
         files: AssetGroup<'_>,
@@ -204,13 +201,11 @@ fn listed_renditions(media_type: MediaType) -> &'static [ListedRendition] {
 
 impl DocumentRequest<'_> {
     /// Selects the item's own files.
-    #[must_use]
     pub fn files(&self) -> AssetGroup<'_> {
         AssetGroup::of_item(self.assets)
     }
 
     /// Returns the size of the Normal rendition `usage`, uncropped and upright.
-    #[must_use]
     pub fn size(&self, usage: RenditionUsage) -> Option<Size> {
         self.sizes
             .rendition_size(self.files(), RenditionName::new(RenditionVariant::Normal, usage))

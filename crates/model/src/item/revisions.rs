@@ -13,7 +13,6 @@ const REVISION_FIELDS: [&str; 3] = ["slug", "versioncreated", "replacing"];
 impl Document {
     /// Returns the items that this item, `key`, replaces: each once, never itself, in the order of `replacing`.
     /// The host and any crop in a URI are ignored; URIs that do not name an item are skipped.
-    #[must_use]
     pub fn replaced_keys(&self, key: &ItemKey) -> Vec<ItemKey> {
         let mut keys: Vec<ItemKey> = Vec::new();
         let uris = self.fields.get("replacing").and_then(Value::as_array).into_iter().flatten();
@@ -27,7 +26,6 @@ impl Document {
     }
 
     /// Returns the item that has replaced this one.
-    #[must_use]
     pub fn replaced_by(&self) -> Option<ItemKey> {
         ItemKey::from_uri(self.text("replacedby")?).ok()
     }

@@ -43,43 +43,36 @@ pub struct RightsLayers<'a> {
 
 impl<'a> RightsLayers<'a> {
     /// Merges all layers to the effective rights.
-    #[must_use]
     pub fn effective(&self) -> RightsMetadata {
         merge(self.all())
     }
 
     /// Merges the layers above the file to the stated rights.
-    #[must_use]
     pub fn stated(&self) -> RightsMetadata {
         merge(self.above_file())
     }
 
     /// Returns the effective value of a property, without the copies that [`RightsLayers::effective`] makes.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&'a Value> {
         self.strongest(name)?.get(name)
     }
 
     /// Returns the effective value of a property as text. A text in several languages gives its default language.
-    #[must_use]
     pub fn text(&self, name: &str) -> Option<&'a str> {
         self.strongest(name)?.text(name)
     }
 
     /// Returns the effective digital source type, as the URI of a term.
-    #[must_use]
     pub fn digital_source_type(&self) -> Option<&'a str> {
         self.text("digitalSourceType")
     }
 
     /// Returns the effective constraint on data mining, as the URI of a term.
-    #[must_use]
     pub fn data_mining(&self) -> Option<&'a str> {
         self.text("dataMining")
     }
 
     /// Reports whether a property is among the stated rights.
-    #[must_use]
     pub fn is_stated(&self, name: &str) -> bool {
         self.above_file().any(|layer| layer.get(name).is_some())
     }
@@ -134,7 +127,6 @@ pub enum RightsStatementError {
 
 impl RightsStatementError {
     /// Returns the path of the value at fault, such as `licensors/0/licensorUrl`; `/` for the whole override.
-    #[must_use]
     pub fn path(&self) -> &str {
         match self {
             Self::Property(cause) => &cause.path,

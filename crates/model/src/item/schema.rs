@@ -27,7 +27,6 @@ pub struct SchemaViolation {
 
 impl SchemaViolation {
     /// Builds a violation of a rule outside the schema, at the property `path`.
-    #[must_use]
     pub fn new(path: &str, rule: &str, message: impl Into<String>) -> Self {
         Self { path: path.to_owned(), rule: rule.to_owned(), message: message.into() }
     }

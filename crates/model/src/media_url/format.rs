@@ -68,7 +68,6 @@ impl MediaFormat {
     }
 
     /// Returns the path of this file of the item `key`.
-    #[must_use]
     pub fn path(&self, key: &ItemKey) -> MediaPath {
         MediaPath { key: key.clone(), target: self.0.clone() }
     }

@@ -95,7 +95,6 @@ impl Schedule {
     ///
     /// Returns `None` if there is no run within [`SCHEDULE_DAYS_MAX`] days or before the end of jiff's calendar in
     /// the year 9999. Costs microseconds: each day is checked at most once.
-    #[must_use]
     pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
         let since = after.checked_sub(LOOKBACK).unwrap_or(Timestamp::MIN);
         let until = after.checked_add(SignedDuration::from_hours(24 * SCHEDULE_DAYS_MAX));

@@ -43,7 +43,6 @@ pub struct MatchSubject<'a> {
 
 impl Interest {
     /// Returns whether an item meets all conditions, evaluated one by one.
-    #[must_use]
     pub fn matches(&self, item: &MatchSubject<'_>) -> bool {
         let codes = &item.indexed.facets[Facet::ProductCode.index()];
         let covered = match &self.cover {

@@ -96,19 +96,16 @@ struct ConditionPostings {
 
 impl InterestMatcher {
     /// Creates a matcher without interests.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Returns the number of interests.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
 
     /// Returns whether the matcher has no interests.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
@@ -268,7 +265,6 @@ impl InterestMatcher {
     }
 
     /// Returns the number of interests that were evaluated on the last item, a measure of cost.
-    #[must_use]
     pub fn evaluated_count(&self) -> usize {
         self.evaluated_count
     }

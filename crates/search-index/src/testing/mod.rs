@@ -73,7 +73,6 @@ const STATUSES: [PubStatus; 5] = [
 ];
 
 /// Returns the time around which all dates are generated.
-#[must_use]
 pub fn start() -> Timestamp {
     Timestamp::from_second(1_772_438_400).unwrap_or_default()
 }
@@ -108,7 +107,6 @@ impl SampleVersion {
     /// # Panics
     ///
     /// Never: generated ids are valid.
-    #[must_use]
     #[expect(clippy::expect_used, reason = "generated ids are valid")]
     pub fn key(&self) -> ItemKey {
         ItemKey::parse(&format!("{}/o{}", self.media_type, self.id))
@@ -116,13 +114,11 @@ impl SampleVersion {
     }
 
     /// Returns the `_tstamp` of the version.
-    #[must_use]
     pub fn order(&self) -> Timestamp {
         start() + SignedDuration::from_hours(self.hours)
     }
 
     /// Returns the end of the embargo, if there is one.
-    #[must_use]
     pub fn embargoed(&self) -> Option<Timestamp> {
         self.embargo_hours.map(|hours| start() + SignedDuration::from_hours(hours))
     }
@@ -132,7 +128,6 @@ impl SampleVersion {
     /// # Panics
     ///
     /// Never: the generated fields form a valid document.
-    #[must_use]
     #[expect(clippy::expect_used, reason = "the fields are those of a document")]
     pub fn document(&self) -> Document {
         let mut fields = Map::new();
@@ -213,7 +208,6 @@ impl SampleVersion {
     }
 
     /// Indexes the document of the version.
-    #[must_use]
     pub fn indexed(&self) -> IndexedDocument {
         IndexedDocument::new(&self.key(), &self.document(), &TimeZone::UTC)
     }
@@ -295,7 +289,6 @@ pub struct OracleAnswer {
 }
 
 /// Returns the last version of each item in `versions`. Versions are numbered by position, starting from 1.
-#[must_use]
 pub fn current(versions: &[SampleVersion]) -> Vec<(u32, SampleVersion)> {
     let mut current = Vec::new();
     for (at, (number, version)) in (1_u32..).zip(versions).enumerate() {
@@ -311,7 +304,6 @@ pub fn current(versions: &[SampleVersion]) -> Vec<(u32, SampleVersion)> {
 type NumberedVersion = (u32, SampleVersion, IndexedDocument);
 
 /// Evaluates `search` over `versions`, each with its number and indexed document.
-#[must_use]
 pub fn answer(versions: &[NumberedVersion], search: &SampleSearch) -> OracleAnswer {
     let mut found: Vec<&NumberedVersion> = versions
         .iter()

@@ -22,7 +22,6 @@ pub struct ValidationErrors(Vec<ErrorDetail>);
 
 impl ValidationErrors {
     /// Creates an empty collection.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }

@@ -54,7 +54,6 @@ impl QueryParameters {
     }
 
     /// Returns the decoded parameters, in order.
-    #[must_use]
     pub fn pairs(&self) -> &[(String, Option<String>)] {
         &self.pairs
     }

@@ -222,7 +222,6 @@ impl ChannelForm {
     }
 
     /// Reads a submitted form; `None` if it names no method.
-    #[must_use]
     pub fn from_form(form: &FormFields) -> Option<Self> {
         let method = form.text("method").parse().ok()?;
         // The check boxes and the text field together list the formats.
@@ -245,7 +244,6 @@ impl ChannelForm {
     }
 
     /// Returns the request body for the API.
-    #[must_use]
     pub fn body(&self) -> ChannelUpdate {
         // A deferred form may contain fields of a different method. The API refuses unknown settings, so they are
         // left out.
@@ -271,7 +269,6 @@ impl ChannelForm {
     }
 
     /// Returns the settings as form fields. Secrets are never sent back to the browser and must be entered again.
-    #[must_use]
     pub fn fields(&self) -> Vec<ChannelField> {
         settings_of(self.method).iter().map(|setting| self.field(setting)).collect()
     }

@@ -194,7 +194,6 @@ impl WriteTx<'_> {
     }
 
     /// Returns the changes that this transaction has logged so far, for the caches of this process.
-    #[must_use]
     pub fn account_changes(&self) -> Vec<AccountChange> {
         self.changes.borrow().clone()
     }

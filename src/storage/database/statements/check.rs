@@ -54,7 +54,6 @@ impl ReadTx<'_> {
     }
 
     /// Checks everything, which lasts as long as reading the whole database.
-    #[must_use]
     pub fn inspect(&self) -> DatabaseInspection {
         let mut found = DatabaseInspection { is_complete: true, ..DatabaseInspection::default() };
         found.record(self.tx.page_flaws());

@@ -46,7 +46,6 @@ pub enum ItemWriteOutcome {
 
 impl ItemWriteOutcome {
     /// Returns the word for logs and reports.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }

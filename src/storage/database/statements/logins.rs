@@ -68,7 +68,6 @@ pub struct LoginBrowser {
 }
 
 /// Returns the name of a session in lists: a hash of its hash, so that it grants no access.
-#[must_use]
 pub fn session_name(session: &ContentHash) -> String {
     ContentHash::new(format!("session name\0{session}").as_bytes()).short()
 }

@@ -18,7 +18,6 @@ pub struct OriginalRemovals(Option<String>);
 
 impl OriginalRemovals {
     /// Returns whether an original that existed at this state may be missing at the later state `now`.
-    #[must_use]
     pub fn may_have_continued(&self, now: &Self) -> bool {
         let in_progress = now.0.as_ref().is_some_and(|value| value.starts_with(IN_PROGRESS));
         in_progress || self != now

@@ -63,7 +63,6 @@ pub struct NewMessage {
 
 impl NewMessage {
     /// Creates a mail to a user about its account, without a notification.
-    #[must_use]
     pub fn about_account(user: UserId, content: MessageContent) -> Self {
         Self {
             id: Uuid::now_v7(),

@@ -28,7 +28,6 @@ pub struct SealedCount {
 
 impl SealedCount {
     /// Returns the sum of all counts.
-    #[must_use]
     pub fn total(&self) -> usize {
         self.channels + self.signing_keys + self.states
     }

@@ -31,7 +31,6 @@ pub struct PendingUpload {
 
 impl PendingUpload {
     /// Returns whether all bytes of the file are stored.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.received == self.length
     }

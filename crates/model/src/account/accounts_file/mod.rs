@@ -132,7 +132,6 @@ pub struct PrepaidsEntry {
 
 impl PrepaidsEntry {
     /// Returns the number of downloads left.
-    #[must_use]
     pub fn remaining(self) -> u32 {
         self.remaining.unwrap_or(self.total)
     }

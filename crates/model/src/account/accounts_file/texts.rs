@@ -124,7 +124,6 @@ pub struct PlaintextSecret(String);
 
 impl PlaintextSecret {
     /// Returns the secret, to be hashed.
-    #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }
