@@ -264,8 +264,8 @@ fn of_many_concurrent_uses_of_a_link_one_sets_the_password() {
     let server = Server::demo();
     let admin = ApiCaller::login(&server, "demo-admin");
     let editor = ApiCaller::login(&server, "demo-editor").ask(&LoadCaller {}).unwrap();
-    let path = format!("/user/v1/organization/user/{}/password-link", editor.base.id);
-    let sent: Value = admin.request(Method::POST, &path, None).json().unwrap();
+    let address = format!("/user/v1/organization/user/{}/password-link", editor.base.id);
+    let sent: Value = admin.request(Method::POST, &address, None).json().unwrap();
     let link = sent["url"].as_str().unwrap().to_owned();
     let strangers: Vec<_> = (0..8).map(|_| Visitor::open(&server, path(&server, &link))).collect();
     let outcomes: Vec<Option<String>> = thread::scope(|scope| {
