@@ -218,7 +218,7 @@ impl fmt::Display for MediaPath {
         match &self.target {
             MediaTarget::Item(None) => Ok(()),
             MediaTarget::Item(Some(crop)) => write!(f, "{crop}"),
-            MediaTarget::Pricelist => write!(f, "/{}", PRICELIST),
+            MediaTarget::Pricelist => write!(f, "/{PRICELIST}"),
             MediaTarget::Rendition(file) => write!(f, "{file}"),
             MediaTarget::Document(file) => write!(f, "{file}"),
         }
