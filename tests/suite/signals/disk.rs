@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -88,6 +89,14 @@ impl OwnDisk {
         self.server.metric("wirephoto_disk_free_bytes", &format!("volume=\"{volume}\""))
     }
 
+    /// Waits until the metrics of both volumes are in `bytes`.
+    fn until_free(&self, bytes: Range<f64>) {
+        for volume in ["data", "store"] {
+            let is_seen = || bytes.contains(&self.free_bytes(volume)).then_some(());
+            self.server.until("the space after a change of size", is_seen);
+        }
+    }
+
     fn ready(&self) -> (u16, Value) {
         let answer = self.server.get("/health/ready");
         (answer.status().as_u16(), answer.json().unwrap())
@@ -113,10 +122,7 @@ fn a_disk_that_fills_up_is_reported_before_writes_fail() {
     assert!(disk.doctor().0.contains("MiB are free"), "{}", disk.doctor().0);
 
     disk.resize("64m");
-    for volume in ["data", "store"] {
-        let is_small = || (1.0..70e6).contains(&disk.free_bytes(volume));
-        server.until("little free space", || is_small().then_some(()));
-    }
+    disk.until_free(1.0..70e6);
     recording.record(server, 7);
     recording.expect(&["WirephotoDiskAlmostFull"]);
     assert_eq!(disk.ready(), (200, json!({ "status": "ready" })));
@@ -141,6 +147,7 @@ fn a_disk_that_fills_up_is_reported_before_writes_fail() {
 
     fs::remove_file(disk.filler()).unwrap();
     disk.resize("20g");
+    disk.until_free(1e9..f64::INFINITY);
     until_healthy(server);
     assert_eq!(disk.send("image/second"), 201);
     recording.record(server, 10);
