@@ -12,6 +12,7 @@ mod exif_write;
 mod iim_read;
 mod iim_write;
 mod properties;
+mod rdf_json;
 mod rdf_read;
 pub mod rights;
 mod text;

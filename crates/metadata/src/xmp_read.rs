@@ -1,17 +1,19 @@
 //! Reads XMP: the IPTC properties of the main packet and of extended XMP, in the form of [`RightsMetadata`].
 //!
-//! [`rdf_read`] reads a packet; [`table`](crate::rights::table) defines the types and names of properties.
+//! [`rdf_read`] reads a packet, [`rdf_json`] converts its values; [`table`](crate::rights::table) defines the types and
+//! names of properties.
 
 use serde_json::{Map, Value};
 
 use crate::date_time::PartialDateTime;
+use crate::rdf_json;
 use crate::rdf_read::{self, RdfMember};
+use crate::rights::RightsMetadata;
 use crate::rights::table::NumberKind::{Integer, Latitude, Longitude};
 use crate::rights::table::ValueKind::{Number, Text};
 use crate::rights::table::XmpNamespace::{Dc, Exif, Photoshop, XmpNote};
 use crate::rights::table::{Member, Property, PropertyClass, XmpNamespace, bag, one};
 use crate::rights::values::{default_text, joined_text};
-use crate::rights::{RightsMetadata, from_rdf};
 use crate::{Caption, StandardFields, is_position, push, set_if_absent, texts};
 use jpeg::embedded::GUID_BYTES;
 use jpeg::header::JpegHeader;
@@ -71,7 +73,7 @@ impl XmpProperties {
         for RdfMember { member, value } in found.properties {
             if self.0.contains_key(member.name) {
                 add_once(&mut repeated, member);
-            } else if let Some(value) = from_rdf::value(member, &value) {
+            } else if let Some(value) = rdf_json::value(member, &value) {
                 self.0.insert(member.name.to_owned(), value);
             } else {
                 add_once(&mut invalid, member);

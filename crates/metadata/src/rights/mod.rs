@@ -2,12 +2,11 @@
 //!
 //! [`table`] defines the rule for each property of the standard. [`RightsMetadata`] holds the properties that are
 //! carried from an original into its renditions, as JSON values under the TechReference's names. The other modules
-//! convert them: `from_rdf` from XMP, `from_json` from the JSON that an operator sets, `shown` to the part of a
-//! picture that a rendition shows.
+//! convert them: `from_json` from the JSON that an operator sets, `shown` to the part of a picture that a rendition
+//! shows.
 
 mod boundary;
 mod from_json;
-pub(crate) mod from_rdf;
 mod shown;
 mod structures;
 pub mod table;

@@ -61,7 +61,7 @@ pub(crate) fn alternative<'a>(texts: impl Iterator<Item = (&'a str, &'a str)>) -
 }
 
 /// Returns whether a tag is the tag of the default language; tags ignore case (RFC 5646 §2.1.1).
-pub(super) fn is_x_default(language: &str) -> bool {
+pub(crate) fn is_x_default(language: &str) -> bool {
     language.eq_ignore_ascii_case(X_DEFAULT)
 }
 
@@ -80,7 +80,7 @@ pub(super) fn clean(text: &str) -> String {
 }
 
 /// Parses the text of a simple value in XMP; `None` if it is empty or not of type `kind`.
-pub(super) fn parse_xmp(kind: ValueKind, text: &str) -> Option<Value> {
+pub(crate) fn parse_xmp(kind: ValueKind, text: &str) -> Option<Value> {
     let text = clean(text);
     if text.is_empty() {
         return None;

@@ -2,15 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use super::table::ValueKind::*;
-use super::table::{Member, Structure, ValueKind};
-use super::values::{self, X_DEFAULT};
 use crate::rdf_read::RdfValue;
+use crate::rights::table::ValueKind::*;
+use crate::rights::table::{Member, Structure, ValueKind};
+use crate::rights::values::{self, X_DEFAULT};
 
 /// Converts the value of a property or member; `None` if it has no value of its type.
 ///
 /// Entries of a list and members of a structure that do not fit their type are dropped.
-pub(crate) fn value(member: &Member, rdf: &RdfValue) -> Option<Value> {
+pub(super) fn value(member: &Member, rdf: &RdfValue) -> Option<Value> {
     if member.many.is_none() {
         return single(member.kind, rdf);
     }
