@@ -14,8 +14,9 @@ use serde_json::{Map, Value, json};
 
 use crate::Caption;
 use crate::rights::RightsMetadata;
-use crate::rights::table::ValueKind::*;
-use crate::rights::table::{Member, PROPERTIES, Property, PropertyClass};
+use crate::rights::member::Member;
+use crate::rights::member::ValueKind::*;
+use crate::rights::table::{PROPERTIES, Property, PropertyClass};
 use crate::rights::values::{X_DEFAULT, joined_text};
 
 /// The name of the property for the identifier of a picture.

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use crate::rdf_read::RdfValue;
-use crate::rights::table::ValueKind::*;
-use crate::rights::table::{Member, Structure, ValueKind};
+use crate::rights::member::ValueKind::*;
+use crate::rights::member::{Member, Structure, ValueKind};
 use crate::rights::values::{self, X_DEFAULT};
 
 /// Converts the value of a property or member; `None` if it has no value of its type.

@@ -25,7 +25,7 @@ use quick_xml::events::{BytesStart, Event};
 use quick_xml::name::{Namespace, ResolveResult};
 use quick_xml::reader::NsReader;
 
-use crate::rights::table::{Member, ValueKind, XmpNamespace};
+use crate::rights::member::{Member, ValueKind, XmpNamespace};
 use crate::{LIST_ENTRIES_MAX, TEXT_BYTES_MAX, text};
 
 /// Maximum bytes that are read from a packet; extended XMP can hold long editing histories.

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::cut_order::{CUT_ORDER, CutMethod};
 use crate::properties::NamedValue;
 use crate::rdf_read::RDF;
-use crate::rights::table::{Member, ValueKind, XmpNamespace};
+use crate::rights::member::{Member, ValueKind, XmpNamespace};
 use crate::rights::values::{X_DEFAULT, default_text, print_number};
 use crate::{SplitXmp, text};
 use jpeg::rewrite::{PAYLOAD_BYTES_MAX, segment as jpeg_segment};

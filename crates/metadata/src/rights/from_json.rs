@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use super::table::{Member, Property, Structure, ValueKind};
+use super::member::{Member, Structure, ValueKind};
+use super::table::Property;
 use super::{RIGHTS_BYTES_MAX, RightsMetadata, Vocabulary, values};
 use crate::{LIST_ENTRIES_MAX, TEXT_BYTES_MAX};
 

@@ -7,6 +7,7 @@
 
 mod boundary;
 mod from_json;
+pub mod member;
 mod shown;
 mod structures;
 pub mod table;

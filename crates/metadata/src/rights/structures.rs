@@ -1,9 +1,9 @@
 //! Defines the structured values of IPTC Photo Metadata 2025.1 and their members.
 
-use super::table::NumberKind::*;
-use super::table::ValueKind::*;
-use super::table::XmpNamespace::*;
-use super::table::{Structure, bag, one, seq};
+use super::member::NumberKind::*;
+use super::member::ValueKind::*;
+use super::member::XmpNamespace::*;
+use super::member::{Structure, bag, one, seq};
 
 pub(super) static CREATOR_CONTACT_INFO: Structure = Structure {
     name: "CreatorContactInfo",

@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::table::{
-    Member, NumberKind, PROPERTIES, Property, PropertyClass, RdfContainer, Structure, ValueKind,
-};
+use super::member::{Member, NumberKind, RdfContainer, Structure, ValueKind};
+use super::table::{PROPERTIES, Property, PropertyClass};
 use crate::cut_order::CUT_ORDER;
 
 /// The datatype and data format of a member in the words of the TechReference.

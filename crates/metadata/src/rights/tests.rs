@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::table::{Member, NumberKind, PROPERTIES, ValueKind};
+use super::member::{Member, NumberKind, ValueKind};
+use super::table::PROPERTIES;
 use super::{RightsMetadata, values};
 use crate::{Caption, EmbeddedMetadata, FileMetadata, WriteOptions, build_embedded, read};
 use jpeg::header::JpegHeader;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::table::{NumberKind, ValueKind};
+use super::member::{NumberKind, ValueKind};
 use crate::{LIST_ENTRIES_MAX, TEXT_BYTES_MAX, text};
 
 /// The language tag of the text for readers of any language.
