@@ -7,6 +7,7 @@
 //! a document through [`IndexedDocument`], so their results agree.
 
 mod address;
+mod error;
 mod facet;
 mod field;
 mod filter;
@@ -37,12 +38,13 @@ mod parse_tests;
 #[cfg(test)]
 pub(crate) mod samples;
 
+pub use error::QueryError;
 pub use facet::Facet;
 pub use field::{DateField, TextField};
 pub use filter::{FilterError, FilterField, ItemFilter, filter_text, narrowed_text, phrase};
 pub use fold::{Word, word_spans, words};
 pub use indexed::{IndexedDocument, IndexedFacts, RightsTerms};
 pub use number::{FiniteNumber, NumberField, NumericRange};
-pub use parse::{QueryError, parse, parse_with_forms};
+pub use parse::{parse, parse_with_forms};
 pub use picture::{COLOURS, ORIENTATIONS, PictureFacts};
 pub use tree::{DateRange, LookupTokens, Query, WordPattern, id_token, property_token_prefix};

@@ -11,6 +11,7 @@
 use jiff::tz::TimeZone;
 
 use super::address;
+use super::error::{QueryError, excerpt};
 use super::field::TextField;
 use super::fold::{belongs, words};
 use super::property::{self, QueryField};
@@ -20,25 +21,7 @@ use super::tree::{Query, WordPattern};
 use crate::limits::{
     PHRASE_WORDS_MAX, PREFIX_CHARS_MIN, QUERY_CLAUSES_MAX, QUERY_DEPTH_MAX, QUERY_PREFIXES_MAX,
 };
-use model::{ItemId, ItemKey, shorten};
-
-/// A syntax error in a query.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what} at character {position}")]
-pub struct QueryError {
-    /// A description of the mistake, such as `expected a word after -`.
-    pub what: String,
-    /// The position of the mistake in characters, from 1. If something is missing at the end of the text, it is
-    /// the position after the last character.
-    pub position: usize,
-}
-
-impl QueryError {
-    /// Builds the error for a mistake at a position in characters, from 1.
-    pub(super) fn new(what: impl Into<String>, position: usize) -> Self {
-        Self { what: what.into(), position }
-    }
-}
+use model::{ItemId, ItemKey};
 
 /// Parses a query in which every word matches only as written.
 ///
@@ -464,10 +447,4 @@ fn find_words(place: TextField, run: &CharacterRun) -> Result<WordPattern, Query
 fn may_have_forms(place: TextField, typed: &str) -> bool {
     let is_text = !matches!(place, TextField::Named(_));
     is_text && !typed.chars().any(|c| c.is_uppercase() || c.is_numeric())
-}
-
-/// Shortens the client's text for a message.
-pub(super) fn excerpt(text: &str) -> String {
-    const CHARS: usize = 40;
-    shorten(text, CHARS)
 }

@@ -6,9 +6,9 @@
 
 use jiff::tz::TimeZone;
 
+use super::error::{QueryError, excerpt};
 use super::field::DateField;
 use super::number::{FiniteNumber, NumberField, NumericRange};
-use super::parse::{QueryError, excerpt};
 use super::scan::QueryScanner;
 use super::time_interval::TimeInterval;
 use super::tree::{DateRange, Query};

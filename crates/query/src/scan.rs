@@ -1,8 +1,8 @@
 //! Scans the characters of a query into the pieces of a term.
 
 use super::address;
+use super::error::QueryError;
 use super::fold::belongs;
-use super::parse::QueryError;
 use crate::limits::QUERY_TEXT_BYTES_MAX;
 
 /// An operator between two terms.
