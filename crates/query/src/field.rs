@@ -2,7 +2,7 @@
 
 use strum::{EnumIter, EnumString, IntoStaticStr};
 
-use super::property::{self, QueryField};
+use super::number::NumberField;
 
 /// A part of a document in which words are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,15 +29,6 @@ impl TextField {
             Self::Named(name) => Some(name),
         }
     }
-
-    /// Finds the field with the name `name` in queries; case-insensitive.
-    pub fn find(name: &str) -> Option<Self> {
-        match property::find(name)? {
-            QueryField::Words(field) => Some(field),
-            // Values of these fields are compared as a whole, so they have no words.
-            QueryField::Ordered(_) | QueryField::Id => None,
-        }
-    }
 }
 
 /// A date property that supports range queries. Indexes store the order of the variants, so it never changes.
@@ -60,3 +51,31 @@ pub enum DateField {
 }
 
 model::impl_as_str!(DateField);
+
+/// A property whose values have an order, so that it supports ranges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OrderedField {
+    Date(DateField),
+    Number(NumberField),
+}
+
+impl OrderedField {
+    /// Returns the word for the field's values in error messages.
+    pub(super) fn kind(self) -> &'static str {
+        match self {
+            Self::Date(_) => "date",
+            Self::Number(_) => "number",
+        }
+    }
+}
+
+/// A field that a query names before a colon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum QueryField {
+    /// Words in a text field.
+    Words(TextField),
+    /// An ordered date or number.
+    Ordered(OrderedField),
+    /// The item's id, matched as a whole.
+    Id,
+}

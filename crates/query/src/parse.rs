@@ -12,9 +12,9 @@ use jiff::tz::TimeZone;
 
 use super::address;
 use super::error::{QueryError, excerpt};
-use super::field::TextField;
+use super::field::{QueryField, TextField};
 use super::fold::{belongs, words};
-use super::property::{self, QueryField};
+use super::property;
 use super::range::{RangeBound, RangeLiteral};
 use super::scan::{CharacterRun, ColonMeaning, QueryOperator, QueryScanner, is_quote};
 use super::tree::{Query, WordPattern};

@@ -7,9 +7,8 @@ use std::sync::LazyLock;
 use strum::IntoEnumIterator;
 
 use super::address;
-use super::field::{DateField, TextField};
+use super::field::{DateField, OrderedField, QueryField, TextField};
 use super::number::NumberField;
-use super::range::OrderedField;
 
 /// A property whose words are indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,17 +19,6 @@ pub(super) struct IndexedProperty {
     pub(super) free: bool,
     /// The two-letter code of the property in the index.
     pub(super) code: [char; 2],
-}
-
-/// A field that a query names before a colon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum QueryField {
-    /// Words in a text field.
-    Words(TextField),
-    /// An ordered date or number.
-    Ordered(OrderedField),
-    /// The item's id, matched as a whole.
-    Id,
 }
 
 /// The name of [`QueryField::Id`] in queries. It is not a property of documents.
@@ -103,6 +91,18 @@ pub(super) fn find(name: &str) -> Option<QueryField> {
         "body_text" | "body_html5" | "body_richhtml5" => TextField::Body,
         name => TextField::Named(property(name)?.name),
     }))
+}
+
+impl TextField {
+    /// Finds the field with the name `name` in queries; case-insensitive.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        match find(name)? {
+            QueryField::Words(field) => Some(field),
+            // Values of these fields are compared as a whole, so they have no words.
+            QueryField::Ordered(_) | QueryField::Id => None,
+        }
+    }
 }
 
 /// Returns whether every item has a value of this property.

@@ -7,28 +7,11 @@
 use jiff::tz::TimeZone;
 
 use super::error::{QueryError, excerpt};
-use super::field::DateField;
+use super::field::{DateField, OrderedField};
 use super::number::{FiniteNumber, NumberField, NumericRange};
 use super::scan::QueryScanner;
 use super::time_interval::TimeInterval;
 use super::tree::{DateRange, Query};
-
-/// A property whose values have an order, so that it supports ranges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OrderedField {
-    Date(DateField),
-    Number(NumberField),
-}
-
-impl OrderedField {
-    /// Returns the word for the field's values in error messages.
-    pub(super) fn kind(self) -> &'static str {
-        match self {
-            Self::Date(_) => "date",
-            Self::Number(_) => "number",
-        }
-    }
-}
 
 /// One bound of a range in the text of a query.
 #[derive(Clone, Debug)]
