@@ -14,12 +14,13 @@ use query::{Facet, Query, TextField, Word, WordPattern, words};
 use roaring::RoaringBitmap;
 use tantivy::schema::Field;
 
+use crate::deadline::{DeadlineCheck, ensure_time};
 use crate::error::Result;
 use crate::evaluate::MatchedDocuments;
 use crate::facets;
 use crate::index::IndexSnapshot;
 use crate::limits::{COMPLETION_CANDIDATES_MAX, COMPLETION_CANDIDATES_MIN, COMPLETION_TERMS_MAX};
-use crate::words::{DeadlineCheck, ensure_time, fields_of};
+use crate::words::fields_of;
 
 /// The number of terms between two deadline checks.
 const TERMS_PER_DEADLINE_CHECK: usize = 4096;

@@ -10,6 +10,7 @@ use query::{
 use roaring::{MultiOps, RoaringBitmap};
 use tantivy::columnar::Column;
 
+use crate::deadline::{DeadlineCheck, ensure_time};
 use crate::error::Result;
 use crate::index::IndexSnapshot;
 use crate::limits::FACET_COUNTS_MAX;
@@ -19,7 +20,7 @@ use crate::request::{
 };
 use crate::segment::IndexSegment;
 use crate::sets::FilterCondition;
-use crate::words::{DeadlineCheck, TermLookup, ensure_time};
+use crate::words::TermLookup;
 use crate::{facets, near, order, rank, stems};
 
 /// The documents of a snapshot that match a filter.

@@ -13,12 +13,12 @@ use roaring::RoaringBitmap;
 use strum::EnumCount;
 use tantivy::columnar::{Cardinality, Column};
 
+use crate::deadline::{DeadlineCheck, ensure_time};
 use crate::error::Result;
 use crate::evaluate::MatchedDocuments;
 use crate::schema::facet_column;
 use crate::segment::IndexSegment;
 use crate::sets::usize_of;
-use crate::words::{DeadlineCheck, ensure_time};
 
 /// Documents counted between two deadline checks.
 const DOCS_PER_DEADLINE_CHECK: usize = 65_536;

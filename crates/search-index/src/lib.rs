@@ -18,6 +18,7 @@
 //! removed documents, and counts, sorts and aggregates the remaining ones.
 
 mod complete;
+mod deadline;
 mod error;
 mod evaluate;
 mod facets;

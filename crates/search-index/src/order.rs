@@ -2,10 +2,10 @@
 
 use query::DateField;
 
+use crate::deadline::{DeadlineCheck, ensure_time};
 use crate::error::Result;
 use crate::evaluate::MatchedDocuments;
 use crate::request::ResultPage;
-use crate::words::{DeadlineCheck, ensure_time};
 
 /// The number of documents between two deadline checks.
 const DOCS_PER_DEADLINE_CHECK: usize = 65_536;

@@ -13,13 +13,14 @@ use tantivy::query::{
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet as _, Term};
 
+use crate::deadline::{DeadlineCheck, ensure_time};
 use crate::error::Result;
 use crate::evaluate::MatchedDocuments;
 use crate::index::IndexSnapshot;
 use crate::order::{self, LowestRanks};
 use crate::request::ResultPage;
 use crate::schema::SchemaFields;
-use crate::words::{DeadlineCheck, ensure_time, fields_of};
+use crate::words::fields_of;
 
 /// The boost of a word in the headline.
 const HEADLINE_BOOST: f32 = 6.0;

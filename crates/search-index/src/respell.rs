@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use query::{Query, Word, WordPattern, words};
 
 use crate::complete::{Frequencies, pattern, spelled};
+use crate::deadline::{DeadlineCheck, ensure_time};
 use crate::error::Result;
 use crate::evaluate::MatchedDocuments;
 use crate::limits::{RESPELLED_WORDS_MAX, RESPELLING_CANDIDATES_MAX};
-use crate::words::{DeadlineCheck, ensure_time};
 
 /// The minimum number of letters of a word for one edit, and for two edits. Shorter words have too many neighbours
 /// for an edit to be a likely correction.

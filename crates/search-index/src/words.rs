@@ -8,22 +8,15 @@ use tantivy::query::{EnableScoring, PhraseQuery, Query as _, RegexPhraseQuery};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocSet as _, InvertedIndexReader, TERMINATED, Term};
 
-use crate::error::{IndexError, Result};
+use crate::deadline::{DeadlineCheck, ensure_time};
+use crate::error::Result;
 use crate::index::IndexSnapshot;
 use crate::schema::SchemaFields;
 use crate::segment::IndexSegment;
 use crate::sets::SetBuilder;
 
-/// Returns true if the time limit of a search is exceeded.
-pub(crate) type DeadlineCheck<'a> = &'a dyn Fn() -> bool;
-
 /// The number of documents between two deadline checks.
 const DOCS_PER_DEADLINE_CHECK: usize = 4096;
-
-/// Fails with [`IndexError::TimedOut`] if the time limit is exceeded.
-pub(crate) fn ensure_time(is_over: DeadlineCheck<'_>) -> Result<()> {
-    if is_over() { Err(IndexError::TimedOut) } else { Ok(()) }
-}
 
 /// Returns the index fields with the words of a text field.
 pub(crate) fn fields_of(fields: &SchemaFields, text_field: TextField) -> Vec<Field> {
