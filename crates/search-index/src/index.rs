@@ -12,7 +12,7 @@ use tantivy::{
 };
 
 use crate::error::Result;
-use crate::facets::FacetDictionaries;
+use crate::facet_dictionary::FacetDictionaries;
 use crate::schema::{ORDER, SchemaFields, schema, tokenizers};
 use crate::segment::{IndexSegment, SegmentColumns};
 use crate::sets::SetCache;

@@ -21,6 +21,7 @@ mod complete;
 mod deadline;
 mod error;
 mod evaluate;
+mod facet_dictionary;
 mod facets;
 mod index;
 pub mod limits;

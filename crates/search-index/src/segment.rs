@@ -11,7 +11,7 @@ use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{SegmentReader, Term};
 
 use crate::error::Result;
-use crate::facets::SegmentFacetValues;
+use crate::facet_dictionary::SegmentFacetValues;
 use crate::request::OrderPosition;
 use crate::schema::{HIDDEN_UNTIL, NUMBER, ORDER, PICTURE_HASH, STAMP, number_column};
 
