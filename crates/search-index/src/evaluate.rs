@@ -4,24 +4,19 @@ use std::sync::Arc;
 
 use model::PictureHash;
 use model::item::PubStatus;
-use query::{
-    DateField, DateRange, Facet, FiniteNumber, NumericRange, Query, WordPattern, id_token,
-};
+use query::{DateRange, Facet, FiniteNumber, NumericRange, Query, WordPattern, id_token};
 use roaring::{MultiOps, RoaringBitmap};
 use tantivy::columnar::Column;
 
 use crate::deadline::{DeadlineCheck, ensure_time};
 use crate::error::Result;
 use crate::index::IndexSnapshot;
-use crate::limits::FACET_COUNTS_MAX;
-use crate::request::{
-    Coverage, FacetCondition, FacetCounts, OrderPosition, ResultPage, SearchFilter, SortDate,
-    SortOrder,
-};
+use crate::request::{Coverage, FacetCondition, OrderPosition, SearchFilter};
+use crate::schema::facet_column;
 use crate::segment::IndexSegment;
 use crate::sets::FilterCondition;
 use crate::words::TermLookup;
-use crate::{facets, near, order, rank, stems};
+use crate::{near, stems};
 
 /// The documents of a snapshot that match a filter.
 pub struct MatchedDocuments<'a> {
@@ -107,42 +102,6 @@ impl MatchedDocuments<'_> {
             evaluation.evaluate(query).map(|matching| found & &*matching)
         });
         sets.collect()
-    }
-
-    /// Returns the version numbers on a page; `query` determines the relevance.
-    pub fn page(
-        &self,
-        page: ResultPage,
-        query: &Query,
-        is_over: DeadlineCheck<'_>,
-    ) -> Result<Vec<u32>> {
-        match page.sort {
-            SortOrder::Relevance => rank::by_relevance(self, query, page, is_over),
-            SortOrder::By { date: SortDate::Order, descending } => {
-                Ok(order::by_order(self, descending, page))
-            }
-            SortOrder::By { date, descending } => {
-                let date = match date {
-                    SortDate::Date => DateField::Date,
-                    SortDate::VersionStored => DateField::VersionStored,
-                    SortDate::VersionCreated | SortDate::Order => DateField::VersionCreated,
-                };
-                order::by_date(self, date, descending, page, is_over)
-            }
-        }
-    }
-
-    /// Counts the most frequent values of each facet among the matches.
-    pub fn facets(
-        &self,
-        facets: &[Facet],
-        is_over: DeadlineCheck<'_>,
-    ) -> Result<Vec<FacetCounts>> {
-        let counted = facets.iter().map(|&facet| {
-            let counts = facets::most_frequent(self, facet, FACET_COUNTS_MAX, &|_| true, is_over);
-            counts.map(|counts| (facet, counts))
-        });
-        counted.collect()
     }
 }
 
@@ -307,7 +266,7 @@ impl SegmentEvaluation<'_> {
             FilterCondition::Present(field) => lookup.present(*field),
             FilterCondition::Item(id) => lookup.any_of(fields.accents, [id_token(id).as_str()]),
             FilterCondition::Value(facet, value) => {
-                facets::documents_with(self.segment, *facet, value)
+                documents_with_value(self.segment, *facet, value)
             }
             FilterCondition::MediaType(name) => lookup.any_of(fields.media_type, [name.as_str()]),
             FilterCondition::Near(hash) => self.near(*hash, lookup),
@@ -371,6 +330,23 @@ impl SegmentEvaluation<'_> {
         column.get_docids_for_value_range(from..=last, 0..self.segment.max_doc(), &mut docs);
         RoaringBitmap::from_sorted_iter(docs).unwrap_or_default()
     }
+}
+
+/// Returns the documents of a segment with a value of `facet`, possibly including removed ones.
+fn documents_with_value(
+    segment: &IndexSegment,
+    facet: Facet,
+    value: &str,
+) -> Result<RoaringBitmap> {
+    let column = segment.reader.fast_fields().str(facet_column(facet))?;
+    // A segment in which no document has the facet has no column.
+    let Some(column) = column else { return Ok(RoaringBitmap::new()) };
+    let ordinal = column.dictionary().term_ord(value)?;
+    let Some(ordinal) = ordinal else { return Ok(RoaringBitmap::new()) };
+    let mut docs = Vec::new();
+    let all = 0..segment.max_doc();
+    column.ords().get_docids_for_value_range(ordinal..=ordinal, all, &mut docs);
+    Ok(docs.into_iter().collect())
 }
 
 /// Intersects all of `required`, at least one, and subtracts `excluded`. Starts with the smallest set, so

@@ -4,14 +4,28 @@ use std::cmp::Reverse;
 use std::sync::PoisonError;
 
 use query::Facet;
-use roaring::RoaringBitmap;
 
 use crate::deadline::DeadlineCheck;
 use crate::error::Result;
 use crate::evaluate::MatchedDocuments;
-use crate::schema::facet_column;
-use crate::segment::IndexSegment;
+use crate::limits::FACET_COUNTS_MAX;
+use crate::request::FacetCounts;
 use crate::sets::usize_of;
+
+impl MatchedDocuments<'_> {
+    /// Counts the most frequent values of each facet among the matches.
+    pub fn facets(
+        &self,
+        facets: &[Facet],
+        is_over: DeadlineCheck<'_>,
+    ) -> Result<Vec<FacetCounts>> {
+        let counted = facets.iter().map(|&facet| {
+            let counts = most_frequent(self, facet, FACET_COUNTS_MAX, &|_| true, is_over);
+            counts.map(|counts| (facet, counts))
+        });
+        counted.collect()
+    }
+}
 
 /// Returns the most frequent values of `facet` that `is_wanted` accepts, at most `size` of them in descending
 /// order, each with its number of matches; ties are ordered by text.
@@ -38,23 +52,6 @@ pub(crate) fn most_frequent(
     values.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
     values.truncate(size);
     Ok(values.into_iter().map(|(count, value)| (value.to_owned(), count)).collect())
-}
-
-/// Returns the documents of a segment with a value of `facet`, possibly including removed ones.
-pub(crate) fn documents_with(
-    segment: &IndexSegment,
-    facet: Facet,
-    value: &str,
-) -> Result<RoaringBitmap> {
-    let column = segment.reader.fast_fields().str(facet_column(facet))?;
-    // A segment in which no document has the facet has no column.
-    let Some(column) = column else { return Ok(RoaringBitmap::new()) };
-    let ordinal = column.dictionary().term_ord(value)?;
-    let Some(ordinal) = ordinal else { return Ok(RoaringBitmap::new()) };
-    let mut docs = Vec::new();
-    let all = 0..segment.max_doc();
-    column.ords().get_docids_for_value_range(ordinal..=ordinal, all, &mut docs);
-    Ok(docs.into_iter().collect())
 }
 
 /// Returns the number of matches with each value of `facet`, by the number of the value.

@@ -27,6 +27,7 @@ mod index;
 pub mod limits;
 mod near;
 mod order;
+mod page;
 mod rank;
 mod request;
 mod respell;
