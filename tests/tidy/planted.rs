@@ -191,6 +191,28 @@ fn a_circle_inside_a_folder_is_seen() {
 }
 
 #[test]
+fn a_circle_in_a_library_is_seen() {
+    let scratch = tempfile::tempdir().unwrap();
+    plant(scratch.path());
+    for (path, text) in [
+        (
+            "crates/shapes/src/lib.rs",
+            "//! Shapes.\nmod flat;\nmod round;\nuse crate::flat::Disc;\n",
+        ),
+        (
+            "crates/shapes/src/flat.rs",
+            "//! Flat ones.\nuse crate::Shape;\nuse super::round::Ball;\n",
+        ),
+        ("crates/shapes/src/round.rs", "//! Round ones.\nuse crate::flat::Disc;\n"),
+    ] {
+        write(scratch.path(), path, text);
+    }
+    let problems: Vec<String> =
+        broken(scratch.path()).into_iter().map(|(_, problem)| problem).collect();
+    assert_eq!(problems, ["crates/shapes/flat: in a circle", "crates/shapes/round: in a circle"]);
+}
+
+#[test]
 fn a_folder_that_the_map_does_not_name_is_seen() {
     let rule = "the map names every layer and every library";
     let (lib, root) = ("crates/lines/src/lib.rs", "//! Lines.\n");

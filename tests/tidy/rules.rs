@@ -69,14 +69,23 @@ fn layers(tree: &Tree) -> Vec<String> {
     problems
 }
 
-/// The file of a layer that a module or an imported path belongs to.
-fn file(module: &str, sources: &BTreeSet<String>) -> Option<String> {
-    let mut file = module.to_owned();
+/// The path of a module in the package of `source`, unique among all packages: `access/auth` in the server,
+/// `crates/query/field` in a library.
+fn place(source: &Source, module: &str) -> String {
+    match &source.library {
+        Some(library) => format!("crates/{library}/{module}"),
+        None => module.to_owned(),
+    }
+}
+
+/// The file of a layer or library to which `place`, the place of a module or of an imported path, belongs.
+fn file(place: String, sources: &BTreeSet<String>) -> Option<String> {
+    let mut file = place;
     // The last parts of an imported path name items of a file.
     while !sources.contains(&file) {
         file.truncate(file.rfind('/')?);
     }
-    // The file of the layer itself assembles its parts.
+    // The file of a layer itself assembles its parts. No imported path leads to `lib.rs`, which assembles a library.
     file.contains('/').then_some(file)
 }
 
@@ -89,12 +98,13 @@ fn unit_beside(module: &str, other: &str) -> String {
 }
 
 fn circles(tree: &Tree) -> Vec<String> {
-    let sources: BTreeSet<String> = server(tree).map(|source| source.module.clone()).collect();
+    let sources = tree.sources.iter().map(|source| place(source, &source.module));
+    let sources: BTreeSet<String> = sources.collect();
     let mut arrows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for source in server(tree) {
-        let Some(here) = file(&source.module, &sources) else { continue };
+    for source in &tree.sources {
+        let Some(here) = file(place(source, &source.module), &sources) else { continue };
         for (_, target) in source.imports() {
-            let there = file(&target, &sources).filter(|there| *there != here);
+            let there = file(place(source, &target), &sources).filter(|there| *there != here);
             let same = there.filter(|there| there.split('/').next() == here.split('/').next());
             if let Some(there) = same {
                 let arrow = arrows.entry(unit_beside(&here, &there)).or_default();
