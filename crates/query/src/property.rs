@@ -95,7 +95,6 @@ pub(super) fn find(name: &str) -> Option<QueryField> {
 
 impl TextField {
     /// Finds the field with the name `name` in queries; case-insensitive.
-    #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         match find(name)? {
             QueryField::Words(field) => Some(field),
