@@ -44,6 +44,10 @@ const REQUEST_ID: &str = "x-request-id";
 const TRACEPARENT: &str = "traceparent";
 /// Longest request id of a caller that is accepted, in characters.
 const REQUEST_ID_CHARS_MAX: usize = 64;
+/// The label and log field of requests that match no route.
+const UNMATCHED_ROUTE: &str = "unknown";
+/// Segments that a secret follows: the tokens of links in mails, and the token of a device.
+const BEFORE_SECRETS: [&str; 4] = ["/password/", "/unsubscribe/", "/mail/", "/device/"];
 
 /// Summary of a render, which a handler passes to the log.
 #[derive(Clone, Debug, Default)]
@@ -90,13 +94,11 @@ pub(crate) async fn observe(app: &AppState, request: Request, next: Next) -> Res
     let watch = Stopwatch::start();
     let id = request_id(request.headers());
     let method = request.method().clone();
-    // Without the query, which may hold a key (contract access-9).
-    let path = respond::shorten_input(request.uri().path());
     let route = request.extensions().get::<MatchedPath>().cloned();
     // Metrics are labelled with the pattern, not with the path: the number of labels must stay bounded.
-    let route = route.as_ref().map_or("unknown", MatchedPath::as_str);
-    // A device's token authorizes pushes to it, so it stays out of the log.
-    let path = if route.ends_with("{token}") { route.to_owned() } else { path };
+    let route = route.as_ref().map_or(UNMATCHED_ROUTE, MatchedPath::as_str);
+    // Without the query, which may hold a key (contract access-9).
+    let path = logged_path(route, request.uri().path());
     let client = client_address(app, &request);
     let trace = app
         .shared
@@ -166,6 +168,28 @@ fn is_routine(route: &str, status: u16) -> bool {
         503 => is_check,
         _ => false,
     }
+}
+
+/// Returns the path of a request for its log line and trace, without the tokens that authorize their holder.
+///
+/// Other spellings of an address with a token match no route, and are cut where the token may begin
+/// (contract security-13).
+fn logged_path(route: &str, path: &str) -> String {
+    if route.ends_with("{token}") {
+        return route.to_owned();
+    }
+    let mut shown = respond::shorten_input(path);
+    if route == UNMATCHED_ROUTE {
+        let lower_case = shown.to_ascii_lowercase();
+        let cuts = BEFORE_SECRETS
+            .iter()
+            .filter_map(|segment| Some(lower_case.find(*segment)? + segment.len()));
+        if let Some(cut) = cuts.min() {
+            shown.truncate(cut);
+            shown.push('…');
+        }
+    }
+    shown
 }
 
 /// Runs the handler, and responds with an error if the `Host` is invalid or the handler panics.
@@ -321,6 +345,20 @@ mod tests {
         check("10.0.0.1:99", "garbage", "10.0.0.1");
         check("10.0.0.1:99", "198.51.100.1, garbage", "10.0.0.1");
         check("[::ffff:10.0.0.1]:99", "198.51.100.1, ::ffff:10.0.0.2", "198.51.100.1");
+    }
+
+    #[test]
+    fn a_token_is_in_no_logged_path_however_it_is_spelled() {
+        let check = |route: &str, path: &str, expected: &str| {
+            assert_eq!(logged_path(route, path), expected, "{path}");
+        };
+        check("/o/password/{token}", "/o/password/secret", "/o/password/{token}");
+        check("unknown", "/o/password/secret/", "/o/password/…");
+        check("unknown", "//O//Password/secret/x", "//O//Password/…");
+        check("unknown", "/unsubscribe/secret/mail/x", "/unsubscribe/…");
+        check("unknown", "/user/v1/device/secret/x", "/user/v1/device/…");
+        check("unknown", "/nothing/here", "/nothing/here");
+        check("/media/{*path}", "/media/image/mail/x.jpg", "/media/image/mail/x.jpg");
     }
 
     #[test]

@@ -266,6 +266,26 @@ fn a_request_log_line_names_its_user_even_for_a_cache_hit() {
 }
 
 #[test]
+fn the_token_of_a_mailed_link_is_in_no_log_line_however_its_address_is_spelled() {
+    const TOKEN: &str = "WjUtokenOfAMailcVWU";
+    let server = Server::demo();
+    for page in ["/o/password/", "/unsubscribe/", "/mail/"] {
+        drop(server.get(&format!("{page}{TOKEN}")));
+        assert_eq!(server.get(&format!("{page}{TOKEN}/")).status(), 308, "{page}");
+        for other in [format!("/{page}{TOKEN}"), format!("{page}{TOKEN}/x")] {
+            assert_eq!(server.get(&other).status(), 404, "{other}");
+        }
+        assert_eq!(server.get(&format!("{}{TOKEN}", page.to_uppercase())).status(), 404);
+    }
+    assert_eq!(server.get("/the/last/one").status(), 404);
+    let log = server.until("the last line", || {
+        let log = server.log();
+        log.contains("/the/last/one").then_some(log)
+    });
+    assert!(log.contains("/o/password/…") && !log.contains(TOKEN), "{log}");
+}
+
+#[test]
 fn a_flood_of_guesses_is_recorded_as_few_events_with_counts() {
     const GUESSES: u64 = 5_000;
     let settings = [&CHEAP_HASHING[..], &["auth.failures_per_user=3"]].concat();
