@@ -89,7 +89,7 @@ fn text_value(member: &Member, text: &str) -> Value {
         AltLang => json!({ X_DEFAULT: text }),
         // The only structure among the text fields is the copyright owner.
         Structure(_) => json!({ "copyrightOwnerName": text }),
-        Text | Uri | DateTime | Vocabulary(_) | Number(_) => Value::from(text),
+        Text | Uri | Url | DateTime | Vocabulary(_) | Number(_) => Value::from(text),
     };
     if member.many.is_some() { Value::Array(vec![value]) } else { value }
 }

@@ -25,7 +25,9 @@ fn single(kind: ValueKind, rdf: &RdfValue) -> Option<Value> {
     match kind {
         AltLang => alternative(rdf),
         Structure(members) => structure(members, rdf),
-        Text | Uri | DateTime | Vocabulary(_) | Number(_) => values::parse_xmp(kind, text(rdf)),
+        Text | Uri | Url | DateTime | Vocabulary(_) | Number(_) => {
+            values::parse_xmp(kind, text(rdf))
+        }
     }
 }
 

@@ -299,7 +299,11 @@ impl XmlPrinter {
                 }
                 self.push(&["</rdf:Alt>"]);
             }
-            ValueKind::Text | ValueKind::Uri | ValueKind::DateTime | ValueKind::Vocabulary(_) => {
+            ValueKind::Text
+            | ValueKind::Uri
+            | ValueKind::Url
+            | ValueKind::DateTime
+            | ValueKind::Vocabulary(_) => {
                 self.out.push_str(&partial_escape(default_text(value)));
             }
             ValueKind::Number(kind) => self.out.push_str(&print_number(kind, value)),

@@ -238,6 +238,12 @@ fn only_providers_set_rights_and_an_error_names_the_property() {
         refused(json!({ "licensors": [{ "licensorName": "A" }, { "licensorUrl": 7 }] })),
         ["body licensors.1.licensorUrl"]
     );
+    let script = "javascript:alert(1)";
+    assert_eq!(refused(json!({ "webstatementRights": script })), ["body webstatementRights"]);
+    assert_eq!(
+        refused(json!({ "licensors": [{ "licensorUrl": script }] })),
+        ["body licensors.0.licensorUrl"]
+    );
     assert_eq!(refused(json!({ "jobid": "8", "usageTerms": 7 })), ["body usageTerms"]);
     assert_eq!(refused(json!([])), ["body "]);
     let set = send(&server, Method::GET, RIGHTS, &auth, None);

@@ -41,6 +41,9 @@ pub enum RightsProblem {
     NotALanguage,
     #[error("is neither a URI nor a known code of {base}")]
     UnknownCode { base: &'static str },
+    /// Readers may follow the address, and its scheme may run a script.
+    #[error("is not an address that begins with http:// or https://")]
+    UnsafeScheme,
 }
 
 /// Parses an object of properties; codes of vocabularies are not checked.
@@ -125,14 +128,16 @@ impl JsonParser {
         match kind {
             ValueKind::AltLang => self.alternative(value),
             ValueKind::Structure(structure) => self.structure(structure, value),
-            ValueKind::Text | ValueKind::Uri | ValueKind::DateTime => {
+            ValueKind::Text | ValueKind::Uri | ValueKind::Url | ValueKind::DateTime => {
                 let text = self.text(value)?;
+                self.check_scheme(kind, &text)?;
                 Ok((!text.is_empty()).then(|| Value::from(text)))
             }
             ValueKind::Vocabulary(terms) => {
                 let text = self.text(value)?;
                 let unknown = RightsProblem::UnknownCode { base: terms.base };
                 let term = terms.normalize(&text).ok_or_else(|| self.error(unknown))?;
+                self.check_scheme(kind, &term)?;
                 Ok((!term.is_empty()).then(|| Value::from(term)))
             }
             ValueKind::Number(kind) => {
@@ -142,6 +147,13 @@ impl JsonParser {
                 Ok(Some(number.ok_or_else(|| self.error(RightsProblem::OutOfRange))?))
             }
         }
+    }
+
+    fn check_scheme(&self, kind: ValueKind, text: &str) -> Result<(), RightsError> {
+        if values::is_safe(kind, text) {
+            return Ok(());
+        }
+        Err(self.error(RightsProblem::UnsafeScheme))
     }
 
     fn text(&self, value: &Value) -> Result<String, RightsError> {

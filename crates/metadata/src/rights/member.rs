@@ -52,8 +52,10 @@ impl XmpNamespace {
 #[derive(Debug, Clone, Copy)]
 pub enum ValueKind {
     Text,
-    /// A URI or URL. It is not checked, because files have names and codes in its place.
+    /// A URI that identifies something. Files have names and codes in its place.
     Uri,
+    /// An address that readers follow. Files have names and codes in its place.
+    Url,
     /// A date with an optional time, as written in the file.
     DateTime,
     /// A URI of a vocabulary, which also has a short code.
@@ -83,7 +85,7 @@ impl ValueKind {
     pub fn structure(self) -> Option<&'static Structure> {
         match self {
             Structure(structure) => Some(structure),
-            Text | Uri | DateTime | Vocabulary(_) | AltLang | Number(_) => None,
+            Text | Uri | Url | DateTime | Vocabulary(_) | AltLang | Number(_) => None,
         }
     }
 }

@@ -15,7 +15,7 @@ pub(super) static CREATOR_CONTACT_INFO: Structure = Structure {
         one("phonework", IptcCore, "CiTelWork", Text),
         one("postalCode", IptcCore, "CiAdrPcode", Text),
         one("region", IptcCore, "CiAdrRegion", Text),
-        one("weburlwork", IptcCore, "CiUrlWork", Uri),
+        one("weburlwork", IptcCore, "CiUrlWork", Url),
     ],
 };
 
@@ -36,7 +36,7 @@ pub(super) static ARTWORK_OR_OBJECT: Structure = Structure {
         one("physicalDescription", IptcExt, "AOPhysicalDescription", AltLang),
         one("source", IptcExt, "AOSource", Text),
         one("sourceInventoryNr", IptcExt, "AOSourceInvNo", Text),
-        one("sourceInventoryUrl", IptcExt, "AOSourceInvURL", Uri),
+        one("sourceInventoryUrl", IptcExt, "AOSourceInvURL", Url),
         bag("stylePeriod", IptcExt, "AOStylePeriod", Text),
         one("title", IptcExt, "AOTitle", AltLang),
     ],
@@ -111,7 +111,7 @@ pub(super) static REGION_BOUNDARY_POINT: Structure = Structure {
 pub(super) static LINKED_ENC_RIGHTS_EXPR: Structure = Structure {
     name: "LinkedEncRightsExpr",
     members: &[
-        one("linkedRightsExpr", IptcExt, "LinkedRightsExpr", Uri),
+        one("linkedRightsExpr", IptcExt, "LinkedRightsExpr", Url),
         one("rightsExprEncType", IptcExt, "RightsExprEncType", Uri),
         one("rightsExprLangId", IptcExt, "RightsExprLangId", Uri),
     ],
@@ -180,7 +180,7 @@ pub(super) static LICENSOR: Structure = Structure {
         one("licensorTelephoneType2", Plus, "LicensorTelephoneType2", Uri),
         one("licensorTelephone2", Plus, "LicensorTelephone2", Text),
         one("licensorEmail", Plus, "LicensorEmail", Text),
-        one("licensorUrl", Plus, "LicensorURL", Uri),
+        one("licensorUrl", Plus, "LicensorURL", Url),
     ],
 };
 

@@ -151,7 +151,7 @@ pub static PROPERTIES: [Property; 66] = [
     carried(bag("subjectCodes", IptcCore, "SubjectCode", Text)),
     carried(bag("aboutCvTerms", IptcExt, "AboutCvTerm", Structure(&CV_TERM))),
     carried(one("usageTerms", XmpRights, "UsageTerms", AltLang)),
-    carried(one("webstatementRights", XmpRights, "WebStatement", Uri)),
+    carried(one("webstatementRights", XmpRights, "WebStatement", Url)),
     carried(seq("licensors", Plus, "Licensor", Structure(&LICENSOR))),
     carried(seq("copyrightOwners", Plus, "CopyrightOwner", Structure(&COPYRIGHT_OWNER))),
     carried(seq("imageCreators", Plus, "ImageCreator", Structure(&IMAGE_CREATOR))),

@@ -12,7 +12,7 @@ use crate::cut_order::CUT_ORDER;
 fn described(member: &Member) -> (&'static str, Option<&'static str>) {
     match member.kind {
         ValueKind::Text => ("string", None),
-        ValueKind::Uri | ValueKind::Vocabulary(_) => ("string", Some("uri")),
+        ValueKind::Uri | ValueKind::Url | ValueKind::Vocabulary(_) => ("string", Some("uri")),
         ValueKind::DateTime => ("string", Some("date-time")),
         ValueKind::AltLang => ("struct", Some("AltLang")),
         ValueKind::Structure(structure) => ("struct", Some(structure.name)),

@@ -227,6 +227,31 @@ fn err_json_names_the_value() {
 }
 
 #[test]
+fn an_address_that_runs_a_script_is_refused_and_not_read() {
+    let problem = "is not an address that begins with http:// or https://";
+    for address in ["javascript:alert(1)", "Java\nScript:x", "data:text/html,x", "ftp://a.example"]
+    {
+        let licensor = json!({ "licensors": [{ "licensorUrl": address }] });
+        check_error(&licensor, &format!("licensors/0/licensorUrl: {problem}"));
+    }
+    check_error(&json!({ "eventId": ["javascript:x"] }), &format!("eventId/0: {problem}"));
+    let source = json!({ "digitalSourceType": "javascript:x" });
+    check_error(&source, &format!("digitalSourceType: {problem}"));
+    let others = json!({
+        "licensors": [{ "licensorUrl": "www.example.com/licence" }],
+        "eventId": ["urn:example:1", "Event: of a name"],
+    });
+    assert_eq!(rights(&others).to_json(), others);
+    let reading = read_xmp(
+        "<plus:Licensor><rdf:Seq><rdf:li plus:LicensorName='A' plus:LicensorURL='javascript:x'/>
+         </rdf:Seq></plus:Licensor><ext:DigitalSourceType>javascript:x</ext:DigitalSourceType>
+         <ext:EventId><rdf:Bag><rdf:li>javascript:x</rdf:li><rdf:li>urn:x</rdf:li></rdf:Bag></ext:EventId>",
+    );
+    let expected = json!({ "licensors": [{ "licensorName": "A" }], "eventId": ["urn:x"] });
+    assert_eq!(reading.rights.to_json(), expected);
+}
+
+#[test]
 fn ok_json_is_normalized() {
     let set = rights(&json!({
         "usageTerms": " Editorial\u{0} use\r\n",
@@ -539,7 +564,11 @@ fn any_number(kind: NumberKind) -> BoxedStrategy<Value> {
 fn any_value(member: &'static Member, regions: bool) -> BoxedStrategy<Value> {
     let text = "[a-zåäö<&\"' ]{0,12}[a-z]";
     let single = match member.kind {
-        ValueKind::Text | ValueKind::Uri | ValueKind::DateTime | ValueKind::Vocabulary(_) => {
+        ValueKind::Text
+        | ValueKind::Uri
+        | ValueKind::Url
+        | ValueKind::DateTime
+        | ValueKind::Vocabulary(_) => {
             text.prop_map(|text: String| Value::from(text.trim())).boxed()
         }
         ValueKind::AltLang => (text, proptest::option::of(text))

