@@ -449,8 +449,8 @@ endpoint! {
 
     /// Statistics of downloads as a file.
     ///
-    /// All rows, at most 100,000, as CSV in UTF-8 (RFC 4180). The first line has the names of the properties in the JSON. A
-    /// text that a spreadsheet would take for a formula begins with an apostrophe.
+    /// All rows, at most 100,000, as CSV in UTF-8 (RFC 4180). The first line has the names of the properties in the JSON.
+    /// Texts are quoted, and an apostrophe stands before what a spreadsheet would take for a formula.
     ExportDownloads: GET "/operator/v1/download.csv", "exportDownloads", OperatorCaller, NoBody => File<DownloadTable> {
         #[serde(flatten)]
         pub query: DownloadQuery,

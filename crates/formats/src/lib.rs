@@ -5,6 +5,7 @@
 
 mod blocks;
 pub mod caption;
+pub mod csv;
 mod cutpaste;
 mod html;
 mod indesign;

@@ -30,15 +30,15 @@ pub(super) fn csv_text(
             if index > 0 {
                 text.push(separator);
             }
-            push_cell(&mut text, value);
+            formats::csv::push_cell(&mut text, value);
         }
         text.push_str("\r\n");
     }
     text
 }
 
-/// Converts the CSV of an API to the format of [`csv_text`]. The API separates cells by commas and has already
-/// escaped formulas.
+/// Converts the CSV of an API to the format of [`csv_text`]. The API separates cells by commas, quotes texts and has
+/// already escaped formulas.
 pub(super) fn spreadsheet_text(api_csv: &str, separator: char) -> String {
     let mut text = String::from(BYTE_ORDER_MARK);
     let mut is_quoted = false;
@@ -49,29 +49,13 @@ pub(super) fn spreadsheet_text(api_csv: &str, separator: char) -> String {
     });
     for cell in cells {
         let value = cell.strip_suffix(',').or_else(|| cell.strip_suffix("\r\n")).unwrap_or(cell);
-        // The API does not quote a cell because of a semicolon.
-        if value.contains(separator) && !value.starts_with('"') {
-            text.extend(["\"", value, "\""]);
-        } else {
-            text.push_str(value);
-        }
+        text.push_str(value);
         match &cell[value.len()..] {
             "," => text.push(separator),
             end => text.push_str(end),
         }
     }
     text
-}
-
-/// Appends `value` as a quoted cell.
-fn push_cell(text: &mut String, value: &str) {
-    text.push('"');
-    // Spreadsheets interpret these as the beginning of a formula.
-    if value.starts_with(['=', '+', '-', '@', '\t', '\r']) {
-        text.push('\'');
-    }
-    text.push_str(&value.replace('"', "\"\""));
-    text.push('"');
 }
 
 #[cfg(test)]
@@ -94,17 +78,18 @@ mod tests {
 
     #[test]
     fn the_csv_of_an_api_is_separated_as_the_language_expects() {
-        let csv = "a,b\r\nx;y,\"1, \"\"2\"\";\n3\"\r\n,7\r\n";
+        let csv = "\"a\",\"b\"\r\n\"x;y\",\"1, \"\"2\"\";\n3\"\r\n,7\r\n";
         assert_eq!(spreadsheet_text(csv, ','), format!("\u{feff}{csv}"));
-        let expected = "\u{feff}a;b\r\n\"x;y\";\"1, \"\"2\"\";\n3\"\r\n;7\r\n";
+        let expected = "\u{feff}\"a\";\"b\"\r\n\"x;y\";\"1, \"\"2\"\";\n3\"\r\n;7\r\n";
         assert_eq!(spreadsheet_text(csv, ';'), expected);
     }
 
     #[test]
     fn a_cell_is_never_a_formula() {
-        for formula in ["=1+1", "+1", "-1", "@a", "\t=1", "=HYPERLINK(\"http://x\")"] {
+        for formula in ["=1+1", "+1", "-1", "@a", "=HYPERLINK(\"http://x\")"] {
             let expected = format!("\"'{}\"", formula.replace('"', "\"\""));
             check(&[formula], ',', &expected);
         }
+        check(&["a;=1+1"], ',', "\"a;'=1+1\"");
     }
 }

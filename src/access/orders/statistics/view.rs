@@ -115,9 +115,9 @@ mod tests {
             "from": "2026-11-01", "to": "2026-11-30", "timezone": "UTC",
         });
         assert_eq!(serde_json::to_value(&found).unwrap(), expected);
-        let lines = "organization,organizationName,downloads,used,awaiting,rejected\r\n\
-             1,\"A, \"\"B\"\" & C\",5,2,1,0\r\n2,,4,2,1,0\r\n";
-        assert_eq!(downloads_as_csv(&found), lines);
+        let header = "\"organization\",\"organizationName\",\"downloads\",\"used\",\"awaiting\",\"rejected\"\r\n";
+        let lines = "1,\"A, \"\"B\"\" & C\",5,2,1,0\r\n2,,4,2,1,0\r\n";
+        assert_eq!(downloads_as_csv(&found), format!("{header}{lines}"));
     }
 
     #[test]
@@ -129,8 +129,9 @@ mod tests {
             counts: numbers(3),
         };
         let mut found = statistics(DownloadGrouping::Item, 3, vec![item_row(row, &url)]);
-        let header = "item,headline,byline,downloads,used,awaiting,rejected\r\n";
-        let line = "https://a.example/media/image/a,Hamn i Luleå,,3,2,1,0\r\n";
+        let names = ["item", "headline", "byline", "downloads", "used", "awaiting", "rejected"];
+        let header = format!("\"{}\"\r\n", names.join("\",\""));
+        let line = "\"https://a.example/media/image/a\",\"Hamn i Luleå\",\"\",3,2,1,0\r\n";
         assert_eq!(downloads_as_csv(&found), format!("{header}{line}"));
         found.rows.clear();
         assert_eq!(downloads_as_csv(&found), header);
