@@ -66,7 +66,7 @@ error_code_table! {
         "The channel belongs to the operator, so its user cannot change it.",
         "Ask the operator, or create a channel under another name.";
     Forbidden "operator_required":
-        "Only accounts with the role `ROLE_OPERATOR` see how the service runs.",
+        "Only accounts with the role `ROLE_OPERATOR` see how the service runs, and end the logins of users with that role.",
         "Use an account with that role, which `wirephoto user role` gives.";
     Forbidden "order_required":
         "The agreement sells item by item, and no order for this item has been approved. The request has placed one.",

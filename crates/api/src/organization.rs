@@ -71,7 +71,7 @@ endpoint! {
     /// Deactivate or reactivate a user.
     ///
     /// Deactivation ends sessions, tokens and links immediately and suspends API keys. Administrators cannot deactivate
-    /// themselves (409).
+    /// themselves (409), and users with a role of the agency only if they have it too.
     UpdateUserAccess: PUT "/user/v1/organization/user/{id}/access", "updateOrganizationUserAccess", KnownCaller: ADMIN, JsonBody<UserAccessUpdate> => Done, NotFound, Conflict {
         /// The user's id.
         pub id: i64,

@@ -2,13 +2,13 @@
 
 use jiff::Timestamp;
 
-use super::{Administration, Users, organization_view::password_link};
+use super::{Administration, Users, has_role, organization_view::password_link};
 use crate::access::auth::Principal;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::database::{ListedApplication, ListedSession, LoginCount, PendingUser};
 use api::organization::UserAccess;
-use model::account::{Permission, UserId};
+use model::account::{Permission, ROLE_OPERATOR, ROLE_PROVIDER, User, UserId};
 
 /// Fails for a caller with a key, because a leaked key must not reveal where its owner logs in, and for a
 /// caller without the permission to see logins.
@@ -72,6 +72,23 @@ impl Users {
 }
 
 impl Administration<'_> {
+    /// Fails for a different user who has a role of the agency that the administrator lacks: an administrator of a
+    /// customer must not stop the agency's feeds or its operators (contract users-18).
+    fn require_roles_of(&self, user: &User) -> Result<()> {
+        if user.id == self.administrator {
+            return Ok(());
+        }
+        if has_role(user, ROLE_OPERATOR) && !self.is_operator {
+            let message = "The user operates the service, so only operators deactivate it and end its logins";
+            return Err(Error::forbidden("operator_required", message));
+        }
+        if has_role(user, ROLE_PROVIDER) && !self.is_provider {
+            let message = "The user works for the agency, so only providers deactivate it and end its logins";
+            return Err(Error::forbidden("provider_required", message));
+        }
+        Ok(())
+    }
+
     /// Returns the login state of the user `id` of the organization.
     ///
     /// Fails with [`ErrorKind::NotFound`] for a user of a different organization.
@@ -104,10 +121,12 @@ impl Administration<'_> {
     /// Deactivates the user `id` of the organization, which ends its sessions, tokens and links, or
     /// reactivates it. Its keys are refused while it is deactivated.
     ///
-    /// Fails with [`ErrorKind::NotFound`] for a user of a different organization, and with
-    /// [`ErrorKind::Conflict`] if administrators would deactivate themselves.
+    /// Fails with [`ErrorKind::NotFound`] for a user of a different organization, with [`ErrorKind::Forbidden`]
+    /// for a user with a role of the agency that the administrator lacks, and with [`ErrorKind::Conflict`] if
+    /// administrators would deactivate themselves.
     pub async fn set_active(&self, id: UserId, active: bool, now: Timestamp) -> Result<()> {
         let account = self.load(id).await?;
+        self.require_roles_of(&account.user)?;
         if id == self.administrator && !active {
             let message = "You cannot deactivate yourself; another administrator can";
             return Err(Error::new(ErrorKind::Conflict, message));
@@ -133,9 +152,10 @@ impl Administration<'_> {
 
     /// Ends the sessions and tokens of the user `id` of the organization.
     ///
-    /// Fails with [`ErrorKind::NotFound`] for a user of a different organization.
+    /// Fails with [`ErrorKind::NotFound`] for a user of a different organization, and with
+    /// [`ErrorKind::Forbidden`] for a user with a role of the agency that the administrator lacks.
     pub async fn end_logins(&self, id: UserId, now: Timestamp) -> Result<()> {
-        self.load(id).await?;
+        self.require_roles_of(&self.load(id).await?.user)?;
         let event = audit::event(AuditAction::SessionEnded)
             .with_object(ObjectKind::User, id)
             .with_detail("all");
@@ -148,9 +168,10 @@ impl Administration<'_> {
 
     /// Revokes all keys of the user `id` of the organization.
     ///
-    /// Fails with [`ErrorKind::NotFound`] for a user of a different organization.
+    /// Fails with [`ErrorKind::NotFound`] for a user of a different organization, and with
+    /// [`ErrorKind::Forbidden`] for a user with a role of the agency that the administrator lacks.
     pub async fn revoke_keys(&self, id: UserId, now: Timestamp) -> Result<()> {
-        self.load(id).await?;
+        self.require_roles_of(&self.load(id).await?.user)?;
         let event = audit::event(AuditAction::KeyRevoked);
         let revocation = self.users.auth.write(move |tx| {
             for key in tx.revoke_keys_of(id, now)? {

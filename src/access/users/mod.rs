@@ -103,6 +103,7 @@ impl Users {
             details: details.clone(),
             administrator: user.id,
             is_provider: has_role(user, ROLE_PROVIDER),
+            is_operator: has_role(user, ROLE_OPERATOR),
         })
     }
 
@@ -220,6 +221,8 @@ pub struct Administration<'a> {
     administrator: UserId,
     /// True if the administrator has the role of the agency's employees.
     is_provider: bool,
+    /// True if the administrator has the role of operators.
+    is_operator: bool,
 }
 
 /// Rate limits for administrators who create users or send password links.

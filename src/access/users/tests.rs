@@ -340,6 +340,34 @@ async fn only_a_provider_administers_the_address_and_password_of_a_provider() {
     }
 }
 
+#[tokio::test]
+async fn an_administrator_of_a_customer_does_not_stop_operators_and_providers() {
+    for (role, code_of_role) in
+        [("ROLE_OPERATOR", "operator_required"), ("ROLE_PROVIDER", "provider_required")]
+    {
+        for has_role_too in [false, true] {
+            let fixture = fixture();
+            let ids = if has_role_too { "1, 2" } else { "2" };
+            let sql = format!(r#"UPDATE users SET roles = '["{role}"]' WHERE user_id IN ({ids})"#);
+            fixture.auth.db().write_blocking(move |tx| tx.run_sql(&sql)).unwrap();
+            let admin = fixture.caller(1).await;
+            let administration = fixture.users.administration(&admin).unwrap();
+            let outcomes = [
+                administration.revoke_keys(UserId(2), now()).await,
+                administration.end_logins(UserId(2), now()).await,
+                administration.set_active(UserId(2), false, now()).await,
+            ];
+            for outcome in outcomes {
+                let refusal = outcome.as_ref().err().map(code);
+                let expected = (ErrorKind::Forbidden, code_of_role);
+                assert_eq!(refusal, (!has_role_too).then_some(expected), "{role}");
+            }
+            administration.end_logins(UserId(4), now()).await.unwrap();
+            administration.revoke_keys(UserId(1), now()).await.unwrap();
+        }
+    }
+}
+
 fn profile(value: Value) -> Map<String, Value> {
     serde_json::from_value(value).unwrap()
 }
