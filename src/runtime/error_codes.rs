@@ -66,7 +66,8 @@ error_code_table! {
         "The channel belongs to the operator, so its user cannot change it.",
         "Ask the operator, or create a channel under another name.";
     Forbidden "operator_required":
-        "Only accounts with the role `ROLE_OPERATOR` see how the service runs, and end the logins of users with that role.",
+        "Only accounts with the role `ROLE_OPERATOR` see how the service runs, and end the logins of users with that \
+         role.",
         "Use an account with that role, which `wirephoto user role` gives.";
     Forbidden "order_required":
         "The agreement sells item by item, and no order for this item has been approved. The request has placed one.",
@@ -82,6 +83,10 @@ error_code_table! {
         "This node serves media and never writes to the database.",
         "Send the request to a node whose `server.role` is `all` or `web`; check the routing rules of the load \
          balancer.";
+    Forbidden "second_person_required":
+        "The caller ordered the item itself, and the agreement has `approver` `admin`: a second person approves its \
+         orders.",
+        "Ask another administrator of the organization to approve the order.";
     Forbidden "service_account_unsupported":
         "The operation acts for a person and does not accept a service account.",
         "Call it with the token of a user.";

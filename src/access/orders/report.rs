@@ -11,7 +11,8 @@ use crate::storage::database::{DbError, OrdersOf, ReadTx, UsageReport, WriteTx};
 use api::orders::{ChosenLicense, INVOICE_TEXT_CHARS_MAX, ORDERS_LISTED_MAX, OrderUpdate};
 use model::ItemKey;
 use model::account::{
-    Agreement, Approver, License, Order, OrderId, OrderStatus, OrganizationId, Permission,
+    Agreement, Approver, License, Order, OrderId, OrderStatus, OrganizationId, Permission, Scope,
+    UserId,
 };
 use model::item::Document;
 
@@ -47,7 +48,9 @@ struct ReportTransaction {
     id: OrderId,
     report: OrderUpdate,
     owner: OrderVisibility,
+    caller: UserId,
     is_admin: bool,
+    has_admin_scope: bool,
     agreements: Vec<Agreement>,
     event: AuditEvent,
     now: Timestamp,
@@ -145,10 +148,10 @@ impl Orders {
 
     /// Reports the order `id`, once.
     ///
-    /// Fails with [`ErrorKind::NotFound`] if `principal` sees no such order; with `admin_required` if it
-    /// approves an order that only administrators may approve; with `order_already_reported`; with a
-    /// validation error if `approve` has no licence; and with `license_not_applicable` if the licence is not
-    /// in the item's pricelist.
+    /// Fails with [`ErrorKind::NotFound`] if `principal` sees no such order; with `admin_required`,
+    /// `insufficient_scope` or `second_person_required` if it approves an order that only another administrator may
+    /// approve; with `order_already_reported`; with a validation error if `approve` has no licence; and with
+    /// `license_not_applicable` if the licence is not in the item's pricelist.
     pub async fn report(
         &self,
         principal: &Principal,
@@ -159,11 +162,23 @@ impl Orders {
         check(&report)?;
         let owner = OrderVisibility::new(principal);
         let agreements = principal.agreements().to_vec();
+        let caller = principal.user().id;
         let is_admin = principal.user().access.admin;
+        let has_admin_scope = principal.scopes().contains(Scope::Admin);
         let action =
             if report.approve { AuditAction::OrderReported } else { AuditAction::OrderRefused };
         let event = audit::event(action).with_object(ObjectKind::Order, id);
-        let reporting = ReportTransaction { id, report, owner, is_admin, agreements, event, now };
+        let reporting = ReportTransaction {
+            id,
+            report,
+            owner,
+            caller,
+            is_admin,
+            has_admin_scope,
+            agreements,
+            event,
+            now,
+        };
         // Not by `Auth::write`: a report changes no account.
         self.db.write(move |tx| reporting.record(tx)).await?
     }
@@ -220,18 +235,12 @@ impl ReportTransaction {
                 message,
             )));
         }
-        let needs_admin = matches!(order.agreement.approver, Approver::Admin);
-        if self.report.approve && needs_admin && !self.is_admin {
-            let message =
-                "Only administrators of the organization approve orders of this agreement";
-            let refused = self
-                .event
-                .clone()
-                .with_outcome(AuditOutcome::Refused)
-                .with_detail("admin_required");
+        if let Some(refusal) = self.approval_refusal(&order) {
+            let code = refusal.details().first().map_or("", |detail| &detail.error_code);
+            let event = self.event.clone().with_outcome(AuditOutcome::Refused).with_detail(code);
             // The refusal is committed with the audit log.
-            tx.write_audit(&refused)?;
-            return Ok(Err(Error::forbidden("admin_required", message)));
+            tx.write_audit(&event)?;
+            return Ok(Err(refusal));
         }
         let license = match self.license(tx, &order)? {
             Ok(license) => license,
@@ -248,6 +257,30 @@ impl ReportTransaction {
         tx.report_order(id, &reported)?;
         tx.write_audit(&self.event.clone().with_detail(detail))?;
         Ok(tx.find_order(id)?.ok_or_else(|| missing(id)))
+    }
+
+    /// Returns the reason why the caller may not approve the order; `None` if it may, or approves nothing.
+    ///
+    /// An agreement that asks for an administrator asks for a second person, and for one who logged in: a key has
+    /// no scope `admin` (contract purchases-15).
+    fn approval_refusal(&self, order: &Order) -> Option<Error> {
+        match order.agreement.approver {
+            Approver::Admin if self.report.approve => {}
+            Approver::Admin | Approver::Owner => return None,
+        }
+        if !self.is_admin {
+            let message =
+                "Only administrators of the organization approve orders of this agreement";
+            return Some(Error::forbidden("admin_required", message));
+        }
+        if !self.has_admin_scope {
+            return Some(Error::insufficient_scope(Scope::Admin.as_str()));
+        }
+        if order.user == self.caller {
+            let message = "Another administrator has to approve your own order of this agreement";
+            return Some(Error::forbidden("second_person_required", message));
+        }
+        None
     }
 
     /// Returns the licence of the report, which must be in the item's pricelist; `None` if nothing is

@@ -136,6 +136,16 @@ fn an_order_that_administrators_approve_is_not_approved_by_its_buyer() {
     assert!(page.contains("Only administrators of your organization can approve"), "{page}");
     ApiCaller::login(&server, "chief").report(order.id, Some(LICENCE)).unwrap();
     assert_eq!(status(), 200);
+    // Administrators neither approve their own orders nor approve without the scope.
+    let chief = ApiCaller::login(&server, "chief");
+    let path = "/media/image/demo-bridge-cables.jpg?agr=1003";
+    assert_eq!(chief.request(Method::GET, path, None).status(), 403);
+    let own = chief.orders().remove(0).id;
+    let refused = chief.report(own, Some(LICENCE)).unwrap_err();
+    assert_eq!(refused.summary(), "403 second_person_required headers");
+    let without_scope = ApiCaller::with_scopes(&server, "chief", "roles");
+    let refused = without_scope.report(own, Some(LICENCE)).unwrap_err();
+    assert_eq!(refused.summary(), "403 insufficient_scope headers");
     // The user who ordered can still report the item as unused.
     let other = "/media/image/demo-urtavla.jpg?agr=1003";
     assert_eq!(buyer.request(Method::GET, other, None).status(), 403);
