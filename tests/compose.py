@@ -251,7 +251,8 @@ def start_garage(s3_port, rpc_port):
 def start_node(name, port, addresses):
     place = Place(name, {**addresses, "0.0.0.0:8080": f"127.0.0.1:{port}"})
     given = {variable: place.here(value) for variable, value in image_variables().items()}
-    place.start([binary, *place.service["command"]], place.environment(**given))
+    # The test imports the demo accounts.
+    place.start([binary, *place.service["command"], "--demo-public"], place.environment(**given))
     return place
 
 

@@ -157,7 +157,7 @@ class Cluster:
                 subprocess.run([binary, word, path, "--data", f"{work}/data-0", *self.sets()], check=True, stdout=log, stderr=log)
 
     def node(self, at):
-        one, _ = start("nsenter", f"--net=/run/netns/{space(at)}", binary, "serve", "--listen", f"{subnet}.{at + 2}:8080",
+        one, _ = start("nsenter", f"--net=/run/netns/{space(at)}", binary, "serve", "--demo-public", "--listen", f"{subnet}.{at + 2}:8080",
                        "--data", f"{work}/data-{at}", "--set", "telemetry.log_level=warn", *self.sets(),
                        name=f"node-{at}", ready=r"listening on (\S+)")
         return one

@@ -38,7 +38,7 @@ for number in $(seq "$items"); do ln "$work/photo.jpg" "$work/incoming/n$number.
 port_of() { until grep -q '^listening on' "$1"; do kill -0 "$2"; sleep 0.05; done; sed -n 's/^listening on .*://p' "$1"; }
 ports=()
 for core in "$first" "$second"; do
-    taskset -c "$core" "$binary" serve --listen 127.0.0.1:0 --data "$work/data" --set telemetry.log_level=warn \
+    taskset -c "$core" "$binary" serve --demo-public --listen 127.0.0.1:0 --data "$work/data" --set telemetry.log_level=warn \
         --set media.workers=1 --set media.warm=false --set media.client_megapixels_s=0 --set cache.memory_bytes=0 \
         --set cache.disk_bytes=0 --set server.trusted_proxies=127.0.0.1 \
         --set server.public_url=http://photos.example >"$work/out-$core" 2>"$work/log-$core" &

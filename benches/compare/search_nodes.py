@@ -26,7 +26,7 @@ def serve(name, data, *settings, port=None):
     out = open(scratch / f"{name}.out", "w")
     flags = [flag for setting in settings for flag in ("--set", setting)]
     process = subprocess.Popen(
-        [binary, "serve", "--listen", f"127.0.0.1:{port or 0}", "--data", data, "--set", "telemetry.log_level=warn", *flags],
+        [binary, "serve", "--demo-public", "--listen", f"127.0.0.1:{port or 0}", "--data", data, "--set", "telemetry.log_level=warn", *flags],
         stdout=out, stderr=open(scratch / f"{name}.log", "a"))
     running.append(process)
     while not (found := re.search(r"^listening on http://(\S+)", open(out.name).read(), re.M)):

@@ -93,9 +93,37 @@ fn is_known(archive: &OpenArchive, incoming: &ingest::IncomingPath) -> bool {
 ///
 /// Fails if the service listens on a non-loopback address or has a public URL in its settings.
 pub fn refuse_public_demo(config: &Config) -> Result<()> {
+    let Some(address) = public_address(config) else { return Ok(()) };
+    let message = format!(
+        "{address}, and the passwords and keys of the demo accounts are publicly known: serve the \
+         demo on 127.0.0.1, or add --demo-public"
+    );
+    Err(Error::new(ErrorKind::InvalidArgument, message))
+}
+
+/// Refuses to serve an archive to other machines while logins of the demo work in it, however they were added.
+///
+/// Fails with the names of the logins if the service listens on a non-loopback address or has a public URL in its
+/// settings.
+pub fn refuse_published_logins(archive: &OpenArchive, config: &Config) -> Result<()> {
+    let Some(address) = public_address(config) else { return Ok(()) };
+    let logins = archive.accounts(config)?.published_logins(ACCOUNTS)?;
+    if logins.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "{address}, and these logins of the demo are publicly known: {}; `wirephoto demo remove` removes \
+         them, and --demo-public serves them to everyone",
+        logins.join(", ")
+    );
+    Err(Error::new(ErrorKind::InvalidArgument, message))
+}
+
+/// Returns the setting that lets other machines reach the service, with its value, if there is one.
+fn public_address(config: &Config) -> Option<String> {
     let listen = config.server.listen;
     if !listen.ip().is_loopback() {
-        return Err(public_demo_error(&format!("server.listen is {listen}")));
+        return Some(format!("server.listen is {listen}"));
     }
     let server = &config.server;
     // Each of these URLs is set when a proxy or a CDN makes the service reachable for other machines.
@@ -107,18 +135,7 @@ pub fn refuse_public_demo(config: &Config) -> Result<()> {
         ("site_url", &server.site_url),
     ];
     let public = urls.into_iter().find(|(_, url)| !url.0.is_empty() && !is_loopback(&url.0));
-    match public {
-        Some((name, url)) => Err(public_demo_error(&format!("server.{name} is {}", url.0))),
-        None => Ok(()),
-    }
-}
-
-fn public_demo_error(what: &str) -> Error {
-    let message = format!(
-        "{what}, and the passwords and keys of the demo accounts are publicly known: serve the \
-         demo on 127.0.0.1, or add --demo-public"
-    );
-    Error::new(ErrorKind::InvalidArgument, message)
+    public.map(|(name, url)| format!("server.{name} is {}", url.0))
 }
 
 /// Returns whether the host of a URL is this machine.

@@ -3,6 +3,7 @@
 
 use api::operation::{Finding, FindingLevel};
 
+use super::demo::refuse_published_logins;
 use super::ownership::{OwnershipCheck, StoreOwnership, database_name};
 use super::{OpenArchive, warnings};
 use crate::cluster::findings::{
@@ -73,6 +74,9 @@ fn archive_findings(config: &Config, archive: &OpenArchive) -> Vec<Finding> {
     found.extend(findings_or_failure("database", database(config, &archive.db)));
     found.extend(findings_or_failure("store", store(config, archive)));
     found.extend(findings_or_failure("nodes", node_findings(config, &archive.db)));
+    // A refusal is a problem: no node starts with it.
+    let published = refuse_published_logins(archive, config);
+    found.extend(findings_or_failure("accounts", published.map(|()| Vec::new())));
     found
 }
 

@@ -27,7 +27,10 @@ pub mod verify;
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
-pub use demo::{demo_warning, find_demo, ingest_demo, refuse_public_demo, remove_demo_accounts};
+pub use demo::{
+    demo_warning, find_demo, ingest_demo, refuse_public_demo, refuse_published_logins,
+    remove_demo_accounts,
+};
 pub use reload::{ServerLaunch, allow_connections};
 pub use server::ServerProcess;
 pub use standard_progress::forget_standard_progress;

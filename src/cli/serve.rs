@@ -26,9 +26,9 @@ pub(super) struct ServeArgs {
     /// only.
     #[arg(long)]
     demo: bool,
-    /// Serves the demo to other machines too: everyone who reaches the service can log in and administer
-    /// it.
-    #[arg(long, requires = "demo")]
+    /// Serves demo accounts to other machines too: everyone who reaches the service can log in and
+    /// administer it.
+    #[arg(long)]
     demo_public: bool,
 }
 
@@ -52,6 +52,10 @@ pub(super) fn serve(args: &ServeArgs) -> Result<(), CommandFailure> {
     let logs = Logs::start(setup).map_err(|error| CommandFailure::Usage(error.to_string()))?;
     allow_connections(config.server.connections_max);
     let archive = OpenArchive::open_to_serve(&config)?;
+    if !args.demo_public {
+        app::refuse_published_logins(&archive, &config)
+            .map_err(|error| CommandFailure::Usage(error.to_string()))?;
+    }
     if !args.demo
         && let Some(warning) = app::demo_warning(&archive.db)?
     {

@@ -209,7 +209,7 @@ fn an_archive_moves_while_in_use_and_nothing_acknowledged_is_lost() {
     fails(elsewhere.path(), &new, &["serve", "--listen", "127.0.0.1:0"], &["migrate", "--switch"]);
     let collections = migrate_in_use(&server, &reach, &way);
     // Secrets stay encrypted in transit: a node on the new database needs the key from the old data directory.
-    let serve = ["serve", "--listen", "127.0.0.1:0"];
+    let serve = ["serve", "--demo-public", "--listen", "127.0.0.1:0"];
     fails(elsewhere.path(), &new, &serve, &["encrypted with key", "secrets.key_file"]);
     let key = format!("secrets.key_file={}", server.data().join("secrets.key").display());
     let new: Vec<String> = new.into_iter().chain([key]).collect();

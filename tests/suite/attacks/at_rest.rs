@@ -459,6 +459,27 @@ fn the_demo_is_served_on_loopback_only() {
     assert_eq!(server.get("/health/live").status(), 200);
 }
 
+#[test]
+fn an_archive_with_published_logins_is_not_served_to_other_machines() {
+    let server = Server::demo();
+    let url = "server.media_url=https://pictures.example.org";
+    let refused = server.command(&["serve", "--listen", "127.0.0.1:0", "--set", url]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    for part in ["user demo-admin", "client demo-client", "of demo-editor", "--demo-public"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let doctor = server.command(&["doctor", "--set", url]).stdout;
+    let doctor = String::from_utf8_lossy(&doctor).into_owned();
+    assert!(doctor.contains("user demo-admin"), "{doctor}");
+    succeeds(&server.command(&["demo", "remove"]));
+    let dir = server.kill();
+    let mut command = wirephoto(dir.path());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--set", url]);
+    command.arg("--data").arg(dir.path().join("data"));
+    assert_eq!(Server::run(dir, command).get("/health/live").status(), 200);
+}
+
 fn asks(client: &Client, url: &str) -> u16 {
     client.get(format!("{url}/user/v1/user?ak={DEMO_KEY}")).send().unwrap().status().as_u16()
 }

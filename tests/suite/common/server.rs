@@ -238,7 +238,9 @@ impl Server {
     ) -> Self {
         let mut command = wirephoto(dir.path());
         command.envs(environment.iter().map(|(name, value)| (name, value)));
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(dir.path().join("data"));
+        // Tests serve the demo accounts under public URLs.
+        command.args(["serve", "--demo-public", "--listen", "127.0.0.1:0", "--data"]);
+        command.arg(dir.path().join("data"));
         for setting in settings {
             command.args(["--set", setting]);
         }

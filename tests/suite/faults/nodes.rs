@@ -143,7 +143,8 @@ impl Nodes {
 /// A node at its address in the network.
 fn node(net: &Net, settings: &[String], at: usize, dir: TempDir) -> Server {
     let mut command = net.wirephoto(at, dir.path());
-    command.args(["serve", "--listen", &net.nodes[at], "--data"]).arg(dir.path().join("data"));
+    command.args(["serve", "--demo-public", "--listen", &net.nodes[at], "--data"]);
+    command.arg(dir.path().join("data"));
     command.args(settings.iter().flat_map(|setting| ["--set", setting]));
     Server::run(dir, command)
 }
