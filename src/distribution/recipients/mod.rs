@@ -3,8 +3,8 @@
 //! Users may enter any address in notifications and e-mail channels, so the service can mail people who did not
 //! ask for it. Three mechanisms prevent abuse. Mails are counted by the hour in the database, so that neither a
 //! second node nor a restart raises the limit. The first mail to an address other than the user's own names the
-//! sender and links to a page that stops further mails. If the operator requires confirmation, such an address
-//! gets no mail before its owner agrees on that page.
+//! sender and links to a page that stops further mails, and a user reaches only a few new addresses in a day. If the
+//! operator requires confirmation, such an address gets no mail before its owner agrees on that page.
 //!
 //! The operator's channels are exempt, because users cannot abuse them.
 //! Contract notifications-19, notifications-20, notifications-21.
@@ -28,6 +28,11 @@ use model::account::{User, UserId};
 
 /// The length of the rate-limit window, in seconds.
 const HOUR_S: i64 = 3600;
+/// The hours in a day, for which new addresses are counted.
+const DAY_HOURS: i64 = 24;
+/// Addresses of others that a user mails for the first time in a day (UTC) without their consent: enough for a desk,
+/// too few for unsolicited mail.
+const NEW_ADDRESSES_PER_DAY: usize = 5;
 /// Maximum number of stored recipients per user; the least recently mailed recipient is evicted first.
 const RECIPIENTS_PER_USER_MAX: usize = 10_000;
 /// Time within which a recipient can agree to mails.
@@ -38,8 +43,9 @@ const CONFIRM_RETRY_INTERVAL: Duration = Duration::from_secs(30 * 86_400);
 const CONFIRM_POLL_INTERVAL: Duration = Duration::from_secs(3600);
 /// Time after the last mail after which a recipient is removed.
 const RECIPIENT_RETENTION: Duration = Duration::from_secs(400 * 86_400);
-/// Number of hours for which mail counts are stored, including the current hour.
-const HOURS_COUNTED: i64 = 2;
+/// Number of hours for which mail counts are stored, including the current hour: the first hour of a day has its count of
+/// new addresses.
+const HOURS_COUNTED: i64 = DAY_HOURS + 1;
 /// Interval between sweeps of old counts and recipients.
 pub const RECIPIENT_SWEEP_INTERVAL: Duration = Duration::from_secs(3600);
 
@@ -328,6 +334,11 @@ fn decide(
     if is_awaited {
         return Ok(Err(awaiting_confirmation(now)));
     }
+    if !settings.confirm_foreign
+        && let Some(postponed) = admit_new_addresses(tx, user.id, &fresh, now)?
+    {
+        return Ok(Err(postponed));
+    }
     if let Some(postponed) = count(tx, user.id, &mailboxes, settings, now)? {
         return Ok(Err(postponed));
     }
@@ -339,6 +350,34 @@ fn decide(
         tx.trim_mail_recipients(user.id, RECIPIENTS_PER_USER_MAX)?;
     }
     Ok(Ok(fresh.into_iter().map(|(recipient, _)| recipient).collect()))
+}
+
+/// Counts the addresses that a user mails for the first time. Returns a postponement if there are more than
+/// [`NEW_ADDRESSES_PER_DAY`] today (contract notifications-20).
+fn admit_new_addresses(
+    tx: &WriteTx<'_>,
+    user: UserId,
+    recipients: &[(NewRecipient, String)],
+    now: Timestamp,
+) -> Result<Option<MailClearance>, DbError> {
+    let day = hour_of(now).div_euclid(DAY_HOURS) * DAY_HOURS;
+    let subject = format!("new:{user}");
+    let mut admitted = tx.mails_in_hour(&subject, day)?;
+    for (recipient, address) in recipients {
+        if tx.find_mail_recipient(user, address)?.is_some() {
+            continue;
+        }
+        if admitted >= NEW_ADDRESSES_PER_DAY {
+            let at = Timestamp::from_second((day + DAY_HOURS) * HOUR_S).unwrap_or(now);
+            let why = "the daily limit of new mail addresses is reached".to_owned();
+            return Ok(Some(MailClearance::Postponed { at, why }));
+        }
+        // Stored at once, so a mail to more addresses than a day admits is sent after several days.
+        tx.set_mail_token(user, address, recipient.token.hash(), now)?;
+        tx.count_mails(&subject, day, 1)?;
+        admitted += 1;
+    }
+    Ok(None)
 }
 
 /// Counts a mail for its user and its recipients. Returns a postponement if one of them has reached its limit this

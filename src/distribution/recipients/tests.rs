@@ -122,7 +122,30 @@ async fn a_user_and_a_recipient_have_so_many_mails_an_hour_wherever_they_are_cou
     let refused = other.clear(&scene.user, &[address("third@x.example")], at(0, 60)).await;
     assert_eq!(waits_until(&refused.unwrap()), Some(at(1, 0)));
     scene.sent("third@x.example", at(1, 0)).await;
-    assert_eq!(scene.recipients.sweep(at(3, 0)).await.unwrap(), 5, "counts do not pile up");
+    assert_eq!(scene.recipients.sweep(at(26, 0)).await.unwrap(), 6, "counts do not pile up");
+}
+
+#[tokio::test]
+async fn a_user_mails_five_new_addresses_a_day_unless_they_have_to_agree() {
+    let scene = Scene::new(0, 0, false).await;
+    for number in 0..5 {
+        scene.sent(&format!("{number}@x.example"), at(0, number)).await;
+    }
+    // The first hour of the scene is the ninth of its day.
+    let (tomorrow, later) = (at(16, 0), at(40, 0));
+    assert_eq!(waits_until(&scene.clear(&["5@x.example"], at(15, 0)).await), Some(tomorrow));
+    scene.sent("4@x.example", at(15, 1)).await;
+    scene.sent("desk@own.example", at(15, 2)).await;
+    // A mail to more new addresses than a day admits is sent on the next one.
+    let many =
+        ["5@x.example", "6@x.example", "7@x.example", "8@x.example", "9@x.example", "a@x.example"];
+    assert_eq!(waits_until(&scene.clear(&many, tomorrow).await), Some(later));
+    assert_eq!(waits_until(&scene.clear(&many, later).await), None);
+    let asking = Scene::new(0, 0, true).await;
+    for number in 0..6 {
+        asking.clear(&[&format!("{number}@x.example")], at(0, number)).await;
+    }
+    assert_eq!(asking.asked().len(), 6);
 }
 
 #[tokio::test]
