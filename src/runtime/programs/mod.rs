@@ -73,6 +73,16 @@ impl PdfTask {
     pub fn as_str(self) -> &'static str {
         self.into()
     }
+
+    /// Returns the seconds of CPU time that the task may use of `all`, the time for a PDF. Every task runs once at the
+    /// ingest of a PDF, so a bomb costs no more than `all` together (contract ingest-19).
+    fn processor_s(self, all: Duration) -> u64 {
+        let tenths = match self {
+            Self::Facts => 2,
+            Self::Grey | Self::Page => 4,
+        };
+        (all.as_secs() * tenths).div_ceil(10)
+    }
 }
 
 /// Facts about a PDF.
@@ -94,7 +104,7 @@ pub struct PdfSummary {
 pub struct ProgramLimits {
     pub memory_bytes: u64,
     pub time: Duration,
-    /// CPU time limit for a PDF.
+    /// CPU time limit for all tasks on a PDF together.
     pub pdf_processor: Duration,
 }
 
@@ -116,9 +126,9 @@ impl ProgramRunner {
 
     /// Runs `task` on the PDF at `file`; a rendered page has `long_px` pixels on its long side. Blocks.
     pub fn pdf(&self, task: PdfTask, file: &Path, long_px: u32) -> Result<Vec<u8>, ProgramError> {
+        let seconds = task.processor_s(self.limits.pdf_processor);
         let task = task.as_str();
         let memory = self.limits.memory_bytes;
-        let seconds = self.limits.pdf_processor.as_secs();
         // The separator, because the path of a file may begin with a dash.
         let options = format!(
             "pdf {task} --memory-bytes {memory} --seconds {seconds} --long-px {long_px} --"
@@ -137,4 +147,19 @@ impl ProgramRunner {
 /// Splits options that contain no spaces.
 fn words(options: &str) -> impl Iterator<Item = OsString> {
     options.split_whitespace().map(OsString::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tasks_on_a_pdf_share_its_processor_time() {
+        for seconds in [10, 30, 3600] {
+            let all = Duration::from_secs(seconds);
+            let tasks = [PdfTask::Facts, PdfTask::Grey, PdfTask::Page];
+            assert_eq!(tasks.map(|task| task.processor_s(all)).iter().sum::<u64>(), seconds);
+        }
+        assert_eq!(PdfTask::Facts.processor_s(Duration::from_secs(1)), 1, "the least limit");
+    }
 }
