@@ -90,6 +90,9 @@ error_code_table! {
     Forbidden "service_account_unsupported":
         "The operation acts for a person and does not accept a service account.",
         "Call it with the token of a user.";
+    Forbidden "template_owner_required":
+        "The metadata template is shared by another organization, whose providers alone change and remove it.",
+        "Create a template of your own with the changes, or ask a provider of that organization.";
     Conflict "item_exists":
         "The uploaded file would replace an item that exists, which the request does not ask for.",
         "Repeat the request with `existing` set to `replace`, or to `new` for an item of its own.";

@@ -273,7 +273,9 @@ fn templates_belong_to_an_organization_or_to_the_archive() {
     let location = own.headers()["location"].to_str().unwrap().to_owned();
     let own: Value = own.json().unwrap();
     assert_eq!(own["user"], "demo-admin");
-    assert_eq!(create(&auth, &template("All", true, json!({ "source": "All" }))).status(), 201);
+    let all = create(&auth, &template("All", true, json!({ "source": "All" })));
+    assert_eq!(all.status(), 201);
+    let shared = all.headers()["location"].to_str().unwrap().to_owned();
     let wrong = create(&auth, &template("", false, json!({ "mood": "x" })));
     assert_eq!(wrong.status(), 400);
     // A provider of another organization.
@@ -292,6 +294,13 @@ fn templates_belong_to_an_organization_or_to_the_archive() {
     let names: Vec<&str> = listed.iter().map(|template| template.name.as_str()).collect();
     assert_eq!(names, ["All"]);
     assert_eq!(get(&server, other, &location).status(), 404);
+    // All providers use a shared template, and its author's organization changes it.
+    let taken = template("Mine", false, json!({}));
+    for (method, body) in [(Method::PUT, Some(&taken)), (Method::DELETE, None)] {
+        let refused = send(&server, other, (method, &shared), (body, None));
+        assert_eq!(refused.status(), 403);
+        assert!(refused.text().unwrap().contains("template_owner_required"));
+    }
     assert_eq!(templates(&auth).unwrap().len(), 2);
     // Applied to an item, before the patch.
     let path = format!("{ITEM}?template={}", own["id"]);

@@ -145,7 +145,8 @@ endpoint! {
 
     /// Replace a metadata template.
     ///
-    /// `version_conflict` means that it changed since the version that `If-Match` names.
+    /// `version_conflict` means that it changed since the version that `If-Match` names. A template that another
+    /// organization shares is not changed.
     UpdateTemplate: PUT "/ingest/v1/templates/{id}", "updateTemplate", KnownCaller, TemplateBody => Tagged<MetadataTemplate>, [TEMPLATE_VERSION], NotFound, Conflict, Stale {
         /// The id of the template.
         pub id: i64,
@@ -153,7 +154,7 @@ endpoint! {
 
     /// Remove a metadata template.
     ///
-    /// Items to which it was applied stay as they are.
+    /// Items to which it was applied stay as they are. A template that another organization shares is not removed.
     RemoveTemplate: DELETE "/ingest/v1/templates/{id}", "removeTemplate", KnownCaller, NoBody => File<Removal>, [TEMPLATE_VERSION], NotFound, Stale {
         /// The id of the template.
         pub id: i64,

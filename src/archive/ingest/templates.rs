@@ -38,6 +38,8 @@ pub struct TemplateChange {
 pub enum TemplateOutcome {
     /// The caller has no such template.
     Missing,
+    /// The caller uses the template, which a different organization shares.
+    Foreign,
     /// The version of the template is not the expected one.
     Stale,
     /// The template as it is now, or as it was before it was removed.
@@ -64,6 +66,12 @@ fn find_used(
     Ok(found.filter(|found| found.organization.is_none() || found.organization == organization))
 }
 
+/// Returns whether a user of `organization` may change a template that it uses: all providers use a shared template, and
+/// its author's organization changes it. Without an author's organization, every provider may (contract ingest-33).
+fn is_changeable(template: &MetadataTemplate, organization: Option<OrganizationId>) -> bool {
+    template.author.is_none() || template.author == organization
+}
+
 /// Returns the error for one more template than an owner may have.
 fn too_many() -> Error {
     let message = format!("there are {TEMPLATES_MAX} templates already; remove some");
@@ -88,11 +96,12 @@ impl Uploads {
         Ok(self.ingest_here().db.read(move |tx| find_used(tx, organization, id)).await?)
     }
 
-    /// Stores a new template.
+    /// Stores a new template of a user of `organization`.
     ///
     /// Fails with [`ErrorKind::Conflict`] if its owner already has [`TEMPLATES_MAX`] templates.
     pub async fn create_template(
         &self,
+        organization: Option<OrganizationId>,
         new: NewTemplate,
         now: Timestamp,
     ) -> Result<MetadataTemplate> {
@@ -101,14 +110,15 @@ impl Uploads {
             if tx.count_templates(new.organization)? >= TEMPLATES_MAX {
                 return Ok(None);
             }
-            let id = tx.create_template(&new, event.actor.user_name.as_deref(), now)?;
+            let user_name = event.actor.user_name.as_deref();
+            let id = tx.create_template(&new, organization, user_name, now)?;
             tx.write_audit(&event.with_object(ObjectKind::Template, id))?;
             tx.find_template(id)
         });
         created.await?.ok_or_else(too_many)
     }
 
-    /// Replaces the template `id`, if `organization` may use it.
+    /// Replaces the template `id`, if `organization` may use and change it.
     ///
     /// Fails with [`ErrorKind::Conflict`] if a new owner already has [`TEMPLATES_MAX`] templates.
     pub async fn update_template(
@@ -125,6 +135,9 @@ impl Uploads {
             let Some(old) = find_used(tx, organization, id)? else {
                 return Ok(Some(TemplateOutcome::Missing));
             };
+            if !is_changeable(&old, organization) {
+                return Ok(Some(TemplateOutcome::Foreign));
+            }
             if !expected.includes(&template_tag(&old)) {
                 return Ok(Some(TemplateOutcome::Stale));
             }
@@ -145,7 +158,7 @@ impl Uploads {
         updated.await?.ok_or_else(too_many)
     }
 
-    /// Removes the template `id`, if `organization` may use it.
+    /// Removes the template `id`, if `organization` may use and change it.
     pub async fn remove_template(
         &self,
         organization: Option<OrganizationId>,
@@ -158,6 +171,9 @@ impl Uploads {
             let Some(old) = find_used(tx, organization, id)? else {
                 return Ok(TemplateOutcome::Missing);
             };
+            if !is_changeable(&old, organization) {
+                return Ok(TemplateOutcome::Foreign);
+            }
             if !expected.includes(&template_tag(&old)) {
                 return Ok(TemplateOutcome::Stale);
             }
@@ -181,6 +197,7 @@ mod tests {
             MetadataTemplate {
                 id: 1,
                 organization: organization.map(OrganizationId),
+                author: None,
                 name: name.to_owned(),
                 fields: MetadataEdits::parse(fields.as_object().expect("an object"))
                     .expect("valid"),

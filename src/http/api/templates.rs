@@ -47,7 +47,9 @@ async fn create(request: ApiRequest<CreateTemplate>) -> Result<Response> {
         name: sent.name.trim().to_owned(),
         fields: parse_fields(&sent.fields)?,
     };
-    let created = app.shared.archive.uploads.create_template(new, clock::now()).await?;
+    let uploads = &app.shared.archive.uploads;
+    let organization = caller.user().organization;
+    let created = uploads.create_template(organization, new, clock::now()).await?;
     let tag = template_tag(&created);
     let address = format!("/ingest/v1/templates/{}", created.id);
     let mut response = json(StatusCode::CREATED, &view(created))?;
@@ -95,6 +97,10 @@ async fn remove(request: ApiRequest<RemoveTemplate>) -> Result<Response> {
 fn done(outcome: TemplateOutcome, id: i64) -> Result<database::MetadataTemplate> {
     match outcome {
         TemplateOutcome::Missing => Err(no_template(id)),
+        TemplateOutcome::Foreign => {
+            let message = "The template is shared by another organization, which alone changes it";
+            Err(Error::forbidden("template_owner_required", message))
+        }
         TemplateOutcome::Stale => Err(version_conflict("template")),
         TemplateOutcome::Done(template) => Ok(template),
     }

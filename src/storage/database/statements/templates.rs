@@ -15,6 +15,8 @@ pub struct MetadataTemplate {
     pub id: i64,
     /// The organization that it belongs to; `None`: all providers use it.
     pub organization: Option<OrganizationId>,
+    /// The organization of the user who created it; `None` if the user had none, or it was removed.
+    pub author: Option<OrganizationId>,
     pub name: String,
     /// The changes that it makes.
     pub fields: MetadataEdits,
@@ -33,7 +35,8 @@ pub struct NewTemplate {
     pub fields: MetadataEdits,
 }
 
-const COLUMNS: &str = "template_id, organization_id, name, fields, changed_ms, user_name";
+const COLUMNS: &str =
+    "template_id, organization_id, author_organization_id, name, fields, changed_ms, user_name";
 
 fn read_template(row: &dyn ResultRow) -> DbResult<MetadataTemplate> {
     let id: i64 = row.get("template_id")?;
@@ -46,6 +49,7 @@ fn read_template(row: &dyn ResultRow) -> DbResult<MetadataTemplate> {
     Ok(MetadataTemplate {
         id,
         organization: row.get("organization_id")?,
+        author: row.get("author_organization_id")?,
         name: row.get("name")?,
         fields: MetadataEdits::parse(&fields).map_err(|why| damaged(&what, &why))?,
         changed: time(&what, row.get("changed_ms")?)?,
@@ -82,19 +86,20 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Stores a new template of the user `user_name`. Returns its number.
+    /// Stores a new template of the user `user_name`, who belongs to the organization `author`. Returns its number.
     pub fn create_template(
         &self,
         new: &NewTemplate,
+        author: Option<OrganizationId>,
         user_name: Option<&str>,
         now: Timestamp,
     ) -> DbResult<i64> {
-        let sql =
-            "INSERT INTO metadata_templates (organization_id, name, fields, changed_ms, user_name)
-             VALUES (?1, ?2, ?3, ?4, ?5) RETURNING template_id";
+        let sql = "INSERT INTO metadata_templates
+                 (organization_id, name, fields, changed_ms, user_name, author_organization_id)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING template_id";
         let NewTemplate { organization, name, fields } = new;
         let fields = Value::Object(fields.to_json()).to_string();
-        self.tx.load_value(sql, params![organization, name, fields, now, user_name])
+        self.tx.load_value(sql, params![organization, name, fields, now, user_name, author])
     }
 
     /// Replaces the template with this number, for the user `user_name`.
@@ -147,7 +152,9 @@ mod tests {
         let editor = Some("editor");
         let all = [new("b", None), new("a", Some(1)), new("c", Some(2))];
         let ids = db.write_blocking(move |tx| {
-            let created = all.iter().map(|new| tx.create_template(new, editor, clock::now()));
+            let author = Some(OrganizationId(2));
+            let created =
+                all.iter().map(|new| tx.create_template(new, author, editor, clock::now()));
             created.collect::<Result<Vec<_>, _>>()
         });
         let ids = ids.unwrap();
@@ -166,6 +173,7 @@ mod tests {
             .unwrap();
         let found = db.read_blocking(move |tx| tx.find_template(first)).unwrap().unwrap();
         assert_eq!((found.name.as_str(), found.fields), ("d", expected));
+        assert_eq!(found.author, Some(OrganizationId(2)), "a change leaves the author");
         let count = |organization: Option<i64>| {
             db.read_blocking(move |tx| tx.count_templates(organization.map(OrganizationId)))
                 .unwrap()

@@ -315,6 +315,7 @@ CREATE INDEX item_edits_by_item ON item_edits (media_type, id, edit_id);
 CREATE TABLE metadata_templates (
     template_id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id INTEGER REFERENCES organizations ON DELETE CASCADE,
+    author_organization_id INTEGER REFERENCES organizations ON DELETE SET NULL,
     name TEXT NOT NULL,
     fields TEXT NOT NULL,
     changed_ms INTEGER NOT NULL,
