@@ -228,6 +228,9 @@ pub(super) struct NewClientArgs {
     /// Lifetime of its access tokens in seconds, at most `auth.access_token_s`; needs --scopes enforced.
     #[arg(long, value_name = "SECONDS")]
     access_token_s: Option<u32>,
+    /// Lets its tokens only read: they change, order and deliver nothing.
+    #[arg(long)]
+    read_only: bool,
 }
 
 /// The subcommands of `wirephoto key`.
@@ -242,6 +245,9 @@ pub(super) enum KeyCommand {
         /// Display name of the key.
         #[arg(long, value_name = "NAME", default_value = "")]
         name: String,
+        /// Lets the key only read: it changes, orders and delivers nothing.
+        #[arg(long)]
+        read_only: bool,
     },
     /// Lists the API keys without their secrets.
     List {
@@ -433,6 +439,7 @@ fn add_client(args: NewClientArgs) -> Result<(), CommandFailure> {
             ScopeCheck::Enforced => ClientScopes::Enforced,
         },
         access_token_s: args.access_token_s,
+        read_only: args.read_only,
     };
     let generated = on.open()?.add_client(&request, clock::now())?;
     let id = request.client_id;
@@ -459,6 +466,7 @@ fn client_facts(client: &OAuthClient) -> Value {
         "active": client.active,
         "scopes": if client.scopes_enforced { "enforced" } else { "contract" },
         "accessTokenSeconds": client.access_token_s,
+        "readOnly": client.read_only,
     })
 }
 
@@ -472,6 +480,9 @@ fn client_row(client: &OAuthClient) -> [String; 5] {
     if let Some(seconds) = client.access_token_s {
         state.push_str(&format!(", tokens of {seconds} s"));
     }
+    if client.read_only {
+        state.push_str(", read-only");
+    }
     [
         client.client_id.clone(),
         client.name.clone(),
@@ -483,13 +494,13 @@ fn client_row(client: &OAuthClient) -> [String; 5] {
 
 pub(super) fn key(command: KeyCommand) -> Result<(), CommandFailure> {
     match command {
-        KeyCommand::Add { on, user, name } => {
-            let added = on.open()?.add_key(&user, &name, clock::now())?;
+        KeyCommand::Add { on, user, name, read_only } => {
+            let added = on.open()?.add_key(&user, &name, read_only, clock::now())?;
             let id = added.id;
             // The event was defined before the command ran, when the key had no number yet.
             audit_record::set_object(ObjectKind::Key, &id);
             let what = format!("API key {id} of user {user:?} added");
-            let facts = json!({ "id": id, "user": user, "name": name });
+            let facts = json!({ "id": id, "user": user, "name": name, "readOnly": read_only });
             on.print_secret(&what, facts, "key", added.secret.as_deref());
         }
         KeyCommand::List { on, user } => {
@@ -512,12 +523,14 @@ fn key_facts(key: &ListedKey) -> Value {
         "name": key.name,
         "created": key.created,
         "revoked": key.revoked,
+        "readOnly": key.read_only,
     })
 }
 
 fn key_row(key: &ListedKey) -> [String; 5] {
     let state = match key.revoked {
         Some(at) => format!("revoked {at}"),
+        None if key.read_only => "enabled, read-only".to_owned(),
         None => "enabled".to_owned(),
     };
     [key.id.to_string(), key.user_name.clone(), key.name.clone(), key.created.to_string(), state]

@@ -101,10 +101,15 @@ pub(crate) fn visitor_headers(app: &AppState, visitor: &SiteVisitor) -> [(Header
 }
 
 /// Authenticates the caller of an API, which must be known and have the scope `roles` (contract access-5).
+///
+/// Fails with `read_only` for a method that may change something, if the credentials may not (contract access-7).
 pub(crate) async fn require_principal(app: &AppState, parts: &Parts) -> Result<Arc<Principal>> {
     let found = principal(app, &parts.headers, &parts.uri).await?;
     let caller = found.ok_or_else(unauthorized)?;
     caller.require_scope(model::account::Scope::Roles)?;
+    if !parts.method.is_safe() {
+        caller.require_write()?;
+    }
     Ok(caller)
 }
 

@@ -79,6 +79,10 @@ error_code_table! {
         "Only accounts with the role `ROLE_PROVIDER` may send, change or withdraw items, and administer users with \
          that role.",
         "Use an account with that role.";
+    Forbidden "read_only":
+        "The API key or the client may only read, and the request would change something, record an order, start a \
+         delivery or read from a stream.",
+        "Use a key or a client without `readOnly`, which the operator adds.";
     Forbidden "read_only_node":
         "This node serves media and never writes to the database.",
         "Send the request to a node whose `server.role` is `all` or `web`; check the routing rules of the load \

@@ -43,8 +43,8 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{API_KEY_BYTES_MAX, SWEEP_ROWS, TOKEN_BYTES_MAX, TOKENS_CACHED_MAX};
 use crate::storage::audit::AuditEvent;
 use crate::storage::database::{
-    AccessToken, AccountChange, BrowserSession, Db, DbError, ReadTx, UsedCredential, WindowStart,
-    WriteTx,
+    AccessToken, AccountChange, BrowserSession, CallerKey, Db, DbError, ReadTx, UsedCredential,
+    WindowStart, WriteTx,
 };
 use credential_uses::CredentialUses;
 use device::DeviceKey;
@@ -127,8 +127,7 @@ struct AuthInner {
     pacer: LoginPacer,
     device_key: OnceCell<DeviceKey>,
     tokens: Cache<ContentHash, Arc<AccessToken>>,
-    /// The owner and the number of each API key.
-    keys: Cache<ContentHash, Arc<(UserId, i64)>>,
+    keys: Cache<ContentHash, Arc<CallerKey>>,
     sessions: Cache<ContentHash, Arc<BrowserSession>>,
     accounts: Cache<UserId, Arc<Account>>,
     /// Resolved callers, each with the change counter of that time: while nothing changes, a known caller
@@ -257,18 +256,21 @@ impl Auth {
         now: Timestamp,
     ) -> Result<Option<(Principal, Option<Timestamp>)>> {
         let mut scopes_enforced = false;
+        let mut is_read_only = false;
         let (user, scopes, method, expires) = match credentials {
             PresentedCredentials::Absent | PresentedCredentials::Unknown => return Ok(None),
             PresentedCredentials::Bearer(text) => {
                 let Some(token) = self.token(text, now).await? else { return Ok(None) };
                 let method = AuthMethod::Bearer { family: token.family };
                 scopes_enforced = token.scopes_enforced;
+                is_read_only = token.read_only;
                 (token.user, token.scopes, method, Some(token.expires))
             }
             PresentedCredentials::ApiKey(text) => {
                 let Some(found) = self.key(text).await? else { return Ok(None) };
-                let (user, key) = *found;
-                (user, ScopeSet::for_api_key(), AuthMethod::ApiKey { key }, None)
+                let CallerKey { user, id, read_only } = *found;
+                is_read_only = read_only;
+                (user, ScopeSet::for_api_key(), AuthMethod::ApiKey { key: id }, None)
             }
             PresentedCredentials::Session(text) => {
                 let Some(session) = self.session(text, now).await? else { return Ok(None) };
@@ -276,7 +278,8 @@ impl Auth {
             }
         };
         let Some(account) = self.account(user).await? else { return Ok(None) };
-        Ok(Some((Principal { account, scopes, scopes_enforced, method }, expires)))
+        let principal = Principal { account, scopes, scopes_enforced, is_read_only, method };
+        Ok(Some((principal, expires)))
     }
 
     /// Finds the access token with this text, if it has not expired.
@@ -303,7 +306,7 @@ impl Auth {
         Ok(session)
     }
 
-    async fn key(&self, text: &str) -> Result<Option<Arc<(UserId, i64)>>> {
+    async fn key(&self, text: &str) -> Result<Option<Arc<CallerKey>>> {
         let Some(hash) = hash_of(text, API_KEY_BYTES_MAX) else { return Ok(None) };
         self.cached(&self.inner.keys, hash, move |tx| tx.find_key(&hash)).await
     }

@@ -38,13 +38,16 @@ pub struct Principal {
     pub(super) scopes: ScopeSet,
     /// True if permissions require the scopes that are named after them.
     pub(super) scopes_enforced: bool,
+    /// True if the credentials change nothing.
+    pub(super) is_read_only: bool,
     pub(super) method: AuthMethod,
 }
 
 impl Principal {
     /// Creates a caller with the permissions of an API key.
     pub(super) fn new(account: Arc<Account>, method: AuthMethod) -> Self {
-        Self { account, scopes: ScopeSet::for_api_key(), scopes_enforced: false, method }
+        let scopes = ScopeSet::for_api_key();
+        Self { account, scopes, scopes_enforced: false, is_read_only: false, method }
     }
 
     /// Returns the operator at the command line, who sees everything on the machine.
@@ -103,6 +106,21 @@ impl Principal {
     /// Returns the authentication method of the caller.
     pub fn method(&self) -> AuthMethod {
         self.method
+    }
+
+    /// Returns whether the credentials change nothing.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only
+    }
+
+    /// Fails with `read_only` for credentials that change nothing (contract access-7).
+    pub fn require_write(&self) -> Result<()> {
+        if !self.is_read_only {
+            return Ok(());
+        }
+        let message = "The credentials may only read; this request changes, orders or delivers";
+        Err(Error::forbidden("read_only", message))
     }
 
     /// Returns whether the user has the role `role`.

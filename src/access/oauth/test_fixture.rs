@@ -59,6 +59,7 @@ pub(super) fn client(name: &str) -> OAuthClient {
         active: name != "off",
         scopes_enforced: false,
         access_token_s: None,
+        read_only: false,
     }
 }
 

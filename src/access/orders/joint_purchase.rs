@@ -8,6 +8,7 @@ use std::{collections::HashMap, sync::Arc};
 use super::purchase::{PurchaseOutcome, PurchaseRequest, Taken};
 use super::{
     Buyer, CoverageDecision, ItemFacts, Orders, cost_changed, is_subscription, recording_error,
+    require_recordable,
 };
 use crate::runtime::error::Result;
 use crate::storage::database::{DbError, ReadTx, WriteTx};
@@ -53,9 +54,10 @@ impl Orders {
         let mut requests = Vec::new();
         for (index, item) in items.iter().enumerate() {
             let payers = self.payers(buyer, *item).await;
-            // A Subscription uses up no download.
+            // A Subscription uses up no download, but records an order.
             if let Ok(Some(covering)) = &payers
-                && !covering.first().is_some_and(is_subscription)
+                && (buyer.principal.is_read_only()
+                    || !covering.first().is_some_and(is_subscription))
             {
                 indexes.push(index);
                 requests.push(PurchaseRequest::new(buyer, *item, covering));
@@ -69,7 +71,8 @@ impl Orders {
         let previewed = requests.clone();
         let outcomes = self.db.read(move |tx| preview_all(&previewed, tx)).await?;
         for ((index, request), outcome) in indexes.into_iter().zip(&requests).zip(&outcomes) {
-            decisions[index] = self.cache_and_decide(request, outcome);
+            let decision = self.cache_and_decide(request, outcome);
+            decisions[index] = require_recordable(buyer, outcome).and(decision);
         }
         Ok(decisions)
     }
@@ -95,6 +98,11 @@ impl Orders {
         }
         if requests.is_empty() {
             return Ok(());
+        }
+        if buyer.principal.is_read_only() {
+            let previewed = requests.clone();
+            let outcomes = self.db.read(move |tx| preview_all(&previewed, tx)).await?;
+            outcomes.iter().try_for_each(|outcome| require_recordable(buyer, outcome))?;
         }
         let recorded = requests.clone();
         let outcomes = self

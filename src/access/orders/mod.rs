@@ -114,7 +114,8 @@ impl Orders {
     /// Decides whether `buyer` may download `item`. Writes nothing; under a Subscription it reads nothing either.
     /// An order that still delivers the item suffices, even if a different agreement covers it now.
     ///
-    /// Fails with `agreement_required` if neither an agreement nor an order delivers the item.
+    /// Fails with `agreement_required` if neither an agreement nor an order delivers the item, and with `read_only` if
+    /// credentials that change nothing would record an order.
     pub async fn check(&self, buyer: Buyer<'_>, item: ItemFacts<'_>) -> Result<CoverageDecision> {
         self.check_all(buyer, &[item]).await?.remove(0)
     }
@@ -129,8 +130,8 @@ impl Orders {
     /// Records that `buyer` downloads `item`. Idempotent: an existing order is not recorded again.
     ///
     /// Fails with `agreement_required`; with `order_required` after an order was recorded that is not
-    /// approved yet; with [`ErrorKind::Unavailable`] if nothing can be recorded. Deliver the item only after
-    /// `Ok`.
+    /// approved yet; with `read_only` if credentials that change nothing would record an order; with
+    /// [`ErrorKind::Unavailable`] if nothing can be recorded. Deliver the item only after `Ok`.
     pub async fn purchase(&self, buyer: Buyer<'_>, item: ItemFacts<'_>) -> Result<()> {
         let Some(covering) = self.payers(buyer, item).await? else { return Ok(()) };
         let request = PurchaseRequest::new(buyer, item, &covering);
@@ -138,6 +139,7 @@ impl Orders {
         // A read does not acquire the write lock, and an earlier order makes the write unnecessary.
         let previewed =
             self.db.read(move |tx| preview_request.preview(tx)).await.map_err(recording_error)?;
+        require_recordable(buyer, &previewed)?;
         let outcome = if previewed.is_recorded() {
             previewed
         } else {
@@ -212,6 +214,11 @@ impl Orders {
             PurchaseOutcome::Exhausted => Err(exhausted(&request.agreements)),
         }
     }
+}
+
+/// Fails with `read_only` if `outcome` needs an order and the credentials of `buyer` change nothing.
+fn require_recordable(buyer: Buyer<'_>, outcome: &PurchaseOutcome) -> Result<()> {
+    if outcome.is_recorded() { Ok(()) } else { buyer.principal.require_write() }
 }
 
 fn is_subscription(agreement: &&Agreement) -> bool {

@@ -246,5 +246,6 @@ fn api_key(entry: ApiKeyEntry) -> Result<NewApiKey, String> {
         key_hash: ContentHash::new(key.as_bytes()),
         user_name: entry.user.to_string(),
         name: entry.name.map(|name| name.to_string()).unwrap_or_default(),
+        read_only: entry.read_only,
     })
 }

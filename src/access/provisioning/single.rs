@@ -56,6 +56,9 @@ pub struct ClientRequest {
     /// Lifetime of the client's access tokens in seconds, if it is shorter than the general lifetime.
     #[serde(rename = "accessTokenSeconds")]
     pub access_token_s: Option<u32>,
+    /// True if the client's tokens change nothing.
+    #[serde(rename = "readOnly")]
+    pub read_only: bool,
 }
 
 /// The result of an addition. Has no `Debug`, so that the secret reaches no log.
@@ -105,18 +108,20 @@ impl Accounts {
         Ok(generated)
     }
 
-    /// Creates an API key for a user; the key is returned as the secret.
+    /// Creates an API key for a user, one that changes nothing if `read_only` is true; the key is returned as the
+    /// secret.
     ///
     /// Fails if there is no user of that name.
     pub fn add_key(
         &self,
         user_name: &str,
         name: &str,
+        read_only: bool,
         now: Timestamp,
     ) -> Result<AddedAccount, AccountsError> {
         let key = generate_secret()?;
         let what = format!("API key of user {user_name:?}");
-        let entry = json!({ "user": user_name, "key": key, "name": name });
+        let entry = json!({ "user": user_name, "key": key, "name": name, "readOnly": read_only });
         self.add(&what, &json!({ "apiKeys": [entry] }), now)?;
         let hash = ContentHash::new(key.as_bytes());
         let found = self.db.read_blocking(move |tx| tx.find_key_number(&hash))?;

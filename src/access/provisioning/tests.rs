@@ -420,7 +420,7 @@ fn what_is_added_must_be_new_and_its_secret_is_made() {
     assert_eq!(refused, r#"user "editor": exists already"#);
     let given = accounts.set_password("editor", Some("x".to_owned()), now()).unwrap();
     assert_eq!(given, None);
-    let refused = accounts.add_key("nobody", "", now()).err().unwrap().to_string();
+    let refused = accounts.add_key("nobody", "", false, now()).err().unwrap().to_string();
     assert_eq!(refused, r#"API key of user "nobody": user "nobody" does not exist"#);
     for password in [String::new(), "x".repeat(1025)] {
         assert!(accounts.set_password("editor", Some(password), now()).is_err());

@@ -44,7 +44,7 @@ impl Users {
         let secret = RandomSecret::for_copying()?;
         let user = caller.user().id;
         let user_name = caller.user().user_name.clone();
-        let new = NewApiKey { key_hash: secret.hash(), user_name, name };
+        let new = NewApiKey { key_hash: secret.hash(), user_name, name, read_only: false };
         let event = audit::event(AuditAction::KeyCreated);
         let creation = self.auth.write(move |tx| {
             let created = tx.make_key(&new, KEYS_PER_USER_MAX, now)?;

@@ -34,7 +34,7 @@ INSERT INTO users VALUES
     (20, 2, 'stranger', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '[]', TRUE, FALSE, TRUE, FALSE, 0),
     (30, NULL, 'alone', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '[]', TRUE, FALSE, TRUE, FALSE, 0);
 INSERT INTO user_agreements VALUES (1, 100), (1, 101), (1, 102), (2, 101), (20, 200);
-INSERT INTO clients VALUES ('c', 'c', NULL, '[]', '[]', TRUE, 0, FALSE, NULL);
+INSERT INTO clients VALUES ('c', 'c', NULL, '[]', '[]', TRUE, 0, FALSE, NULL, FALSE);
 INSERT INTO families SELECT user_id, user_id, 'c', 'roles admin', 0, 0, 4102444800000, NULL FROM users;
 "#;
 

@@ -87,6 +87,7 @@ impl Deliveries {
             return Ok((existing.clone(), false));
         }
         let Buyer { principal, agr, now } = checked.buyer;
+        principal.require_write()?;
         self.check_queue(principal).await?;
         // Comes before the purchase, so that an item without any of the formats costs nothing (contract
         // deliveries-6).
@@ -122,6 +123,7 @@ impl Deliveries {
         let is_new = checked.in_flight().is_none();
         // In the order of `trigger`, so that the first failure is the same.
         if is_new {
+            checked.buyer.principal.require_write()?;
             self.check_queue(checked.buyer.principal).await?;
             self.check_files(&checked).await?;
         }

@@ -47,8 +47,8 @@ impl Notifications {
     /// Reads up to `size` items of the caller's stream `id`, and waits until there are some. Returns `None` when
     /// `wait` has passed or `stop` completes.
     ///
-    /// Fails with [`crate::runtime::error::ErrorKind::NotFound`] if the caller has no such stream or it expired,
-    /// and with [`crate::runtime::error::ErrorKind::Overloaded`] if too many readers wait.
+    /// Fails with `read_only` for credentials that change nothing, with
+    /// [`crate::runtime::error::ErrorKind::NotFound`] if the caller has no such stream or it expired, and with [`crate::runtime::error::ErrorKind::Overloaded`] if too many readers wait.
     pub async fn read_stream<L>(
         &self,
         caller: &Principal,
@@ -61,6 +61,8 @@ impl Notifications {
     where
         L: MediaLinks + Clone + Send + 'static,
     {
+        // What is read leaves the stream.
+        caller.require_write()?;
         let reader = StreamReader { stream: id, user: caller.user().id, size };
         self.inner
             .streams

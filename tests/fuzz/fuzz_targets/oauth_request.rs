@@ -27,6 +27,7 @@ fuzz_target!(|data: &[u8]| {
         active: true,
         scopes_enforced: false,
         access_token_s: None,
+        read_only: false,
     };
     let target = match parse_request(&parameters, &client, ISSUER) {
         Ok(request) => request.redirect_uri,

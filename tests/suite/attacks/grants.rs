@@ -8,12 +8,13 @@ use api::organization::{
 };
 use api::user::{ListDevices, ListKeys, RegisterDevice};
 use model::MediaType;
-use model::account::DeviceKind;
+use model::account::{ChannelMethod, DeviceKind};
 use reqwest::{Method, StatusCode, header::LOCATION};
 use serde_json::{Value, json};
 
 use crate::common::api::{ApiCaller, Refusal, new_user};
 use crate::common::{DEMO_KEY, Server, postgres, tokens};
+use crate::keys_and_channels::{channel, put};
 use crate::notifications::{make, stream};
 use crate::oauth::{Editor, query_of, request, token};
 use crate::site_account::Person;
@@ -150,6 +151,54 @@ fn an_order_that_administrators_approve_is_not_approved_by_its_buyer() {
     let other = "/media/image/demo-urtavla.jpg?agr=1003";
     assert_eq!(buyer.request(Method::GET, other, None).status(), 403);
     buyer.report(buyer.orders()[0].id, None).unwrap();
+}
+
+#[test]
+fn read_only_credentials_change_order_deliver_and_take_nothing() {
+    let server = Server::demo();
+    let added = server.command(&["key", "add", "demo-editor", "--name", "wall", "--read-only"]);
+    let key = String::from_utf8(added.stdout).unwrap().trim().to_owned();
+    let add = ["client", "add", "wall", "--read-only", "--grant", "password"];
+    let secret = String::from_utf8(server.command(&add).stdout).unwrap().trim().to_owned();
+    let form = [
+        ("grant_type", "password"),
+        ("client_id", "wall"),
+        ("client_secret", secret.as_str()),
+        ("username", "demo-editor"),
+        ("password", "demo-editor-password"),
+        ("scope", "roles profile"),
+    ];
+    let set: Value = server.post_form("/o/oauth2/token", &form).json().unwrap();
+    let owner = ApiCaller::key(&server, DEMO_KEY);
+    put(&owner, "desk", &channel(ChannelMethod::Download, json!({})));
+    let stream = make(&server, &stream(None, "isbrytare"));
+    let stream = format!("/content/v1/_all/notification/{stream}/stream?wait=0");
+    let delivery = format!("{ITEM}?channel=user:demo-editor:desk");
+    let hires = format!("{ITEM}.jpg");
+    let token = set["access_token"].as_str().unwrap();
+    for reader in [ApiCaller::key(&server, &key), ApiCaller::bearer(&server, token)] {
+        let status = |method: Method, path: &str| reader.request(method, path, None).status();
+        for path in ["/content/v1/image/search?s=0", "/user/v1/order", &format!("{ITEM}.json")] {
+            assert_eq!(status(Method::GET, path), 200, "{path}");
+        }
+        for path in [&hires, &delivery, &stream] {
+            let refused = reader.request(Method::GET, path, None);
+            assert_eq!(refused.status(), 403, "{path}");
+            assert_eq!(code_of(&refused.json().unwrap()), "read_only", "{path}");
+        }
+        assert_eq!(status(Method::HEAD, &hires), 403);
+        for (method, path) in [(Method::PUT, "/user/v1/profile"), (Method::POST, "/user/v1/key")] {
+            assert_eq!(status(method, path), 403, "{path}");
+        }
+    }
+    assert!(owner.orders().is_empty(), "nothing was ordered");
+    // What is bought already costs nothing.
+    assert_eq!(owner.request(Method::GET, &hires, None).status(), 200);
+    let reader = ApiCaller::key(&server, &key);
+    assert_eq!(reader.request(Method::GET, &hires, None).status(), 200);
+    let listed =
+        String::from_utf8(server.command(&["key", "list", "demo-editor"]).stdout).unwrap();
+    assert!(listed.contains("enabled, read-only"), "{listed}");
 }
 
 /// The scope that a call needs besides `roles`.

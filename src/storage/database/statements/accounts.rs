@@ -14,6 +14,17 @@ use model::account::{
     PrepaidDownloads, Product, User, UserId,
 };
 
+/// An API key that identifies a caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallerKey {
+    /// The owner, whose rights the key has.
+    pub user: UserId,
+    /// The number of the key.
+    pub id: i64,
+    /// True if the key changes nothing.
+    pub read_only: bool,
+}
+
 /// The columns that [`read_user`] reads.
 pub(super) const USER_COLUMNS: &str = "user_id, organization_id, user_name, first_name, last_name, \
      email_address, department, phone_direct, phone_mobile, roles, admin, mediebank, active, \
@@ -53,12 +64,18 @@ const AGREEMENT_COLUMNS: &str = "agreement_id, organization_id, type, super, nam
      expires_ms, prepaid_total, prepaid_remaining";
 
 impl ReadTx<'_> {
-    /// Finds the owner and the number of the API key with that hash. Returns `None` if the key was revoked.
-    pub fn find_key(&self, key: &ContentHash) -> DbResult<Option<(UserId, i64)>> {
+    /// Finds the API key with that hash. Returns `None` if the key was revoked.
+    pub fn find_key(&self, key: &ContentHash) -> DbResult<Option<CallerKey>> {
         // Revoked keys are retained for lists, but identify no caller.
-        let sql =
-            "SELECT user_id, key_id FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL";
-        self.tx.find(sql, params![key], |row| Ok((row.get("user_id")?, row.get("key_id")?)))
+        let sql = "SELECT user_id, key_id, read_only FROM api_keys
+             WHERE key_hash = ?1 AND revoked_ms IS NULL";
+        self.tx.find(sql, params![key], |row| {
+            Ok(CallerKey {
+                user: row.get("user_id")?,
+                id: row.get("key_id")?,
+                read_only: row.get("read_only")?,
+            })
+        })
     }
 
     /// Finds the user with its organization and agreements.

@@ -37,6 +37,8 @@ pub struct NewApiKey {
     pub user_name: String,
     /// The name given by the owner.
     pub name: String,
+    /// True if the key changes nothing.
+    pub read_only: bool,
 }
 
 /// The statements for a table that links the numbers `?1` and `?2`.
@@ -343,23 +345,27 @@ impl WriteTx<'_> {
             active: existing.as_ref().is_none_or(|existing| existing.active),
             scopes_enforced: new.scopes == ClientScopes::Enforced,
             access_token_s: new.access_token_s,
+            read_only: new.read_only,
         };
         if existing.as_ref() == Some(&client) {
             return Ok(PutOutcome::Unchanged);
         }
-        let enforced = client.scopes_enforced;
-        if existing.as_ref().is_some_and(|existing| existing.scopes_enforced != enforced) {
-            // Caches contain the enforcement of scopes together with the client's tokens.
+        let limits = (client.scopes_enforced, client.read_only);
+        if existing
+            .as_ref()
+            .is_some_and(|existing| (existing.scopes_enforced, existing.read_only) != limits)
+        {
+            // Caches contain these properties together with the client's tokens.
             self.log_account_change(AccountChange::Everything, now)?;
         }
         let grants: Vec<_> = client.grants.iter().map(|grant| grant.as_str()).collect();
         let sql = "INSERT INTO clients (client_id, name, secret, redirect_uris, grants, active,
-                 created_ms, scopes_enforced, access_token_s)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+                 created_ms, scopes_enforced, access_token_s, read_only)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
              ON CONFLICT (client_id) DO UPDATE SET name = excluded.name, secret = excluded.secret,
                  redirect_uris = excluded.redirect_uris, grants = excluded.grants,
                  scopes_enforced = excluded.scopes_enforced,
-                 access_token_s = excluded.access_token_s";
+                 access_token_s = excluded.access_token_s, read_only = excluded.read_only";
         let values = params![
             client.client_id,
             client.name,
@@ -369,7 +375,8 @@ impl WriteTx<'_> {
             client.active,
             now,
             client.scopes_enforced,
-            client.access_token_s
+            client.access_token_s,
+            client.read_only
         ];
         self.tx.run(sql, values)?;
         Ok(if existing.is_some() { PutOutcome::Updated } else { PutOutcome::Created })
@@ -377,21 +384,28 @@ impl WriteTx<'_> {
 
     /// Writes a key of an existing user. A revoked key stays revoked.
     pub fn put_key(&self, new: &NewApiKey, now: Timestamp) -> DbResult<PutOutcome> {
-        let sql = "SELECT user_name FROM api_keys JOIN users USING (user_id) WHERE key_hash = ?1";
-        let owner: Option<String> = self.tx.find_value(sql, params![new.key_hash])?;
+        let sql = "SELECT user_name, read_only FROM api_keys JOIN users USING (user_id)
+             WHERE key_hash = ?1";
+        let stored: Option<(String, bool)> = self.tx.find(sql, params![new.key_hash], |row| {
+            Ok((row.get("user_name")?, row.get("read_only")?))
+        })?;
         // With its own number, a known key conflicts without using up the next number.
-        let sql = "INSERT INTO api_keys AS old (key_id, key_hash, user_id, name, created_ms)
-             SELECT (SELECT key_id FROM api_keys WHERE key_hash = ?1), ?1, user_id, ?3, ?4
+        let sql = "INSERT INTO api_keys AS old
+                 (key_id, key_hash, user_id, name, created_ms, read_only)
+             SELECT (SELECT key_id FROM api_keys WHERE key_hash = ?1), ?1, user_id, ?3, ?4, ?5
              FROM users WHERE user_name = ?2
-             ON CONFLICT (key_id) DO UPDATE SET user_id = excluded.user_id, name = excluded.name
-             WHERE (old.user_id, old.name) IS DISTINCT FROM (excluded.user_id, excluded.name)";
-        let changed = self.tx.execute(sql, params![new.key_hash, new.user_name, new.name, now])?;
-        match (changed, owner) {
+             ON CONFLICT (key_id) DO UPDATE SET user_id = excluded.user_id, name = excluded.name,
+                 read_only = excluded.read_only
+             WHERE (old.user_id, old.name, old.read_only)
+                 IS DISTINCT FROM (excluded.user_id, excluded.name, excluded.read_only)";
+        let values = params![new.key_hash, new.user_name, new.name, now, new.read_only];
+        let changed = self.tx.execute(sql, values)?;
+        match (changed, stored) {
             (0, _) => Ok(PutOutcome::Unchanged),
             (_, None) => Ok(PutOutcome::Created),
-            (_, Some(owner)) => {
-                // Caches hold a key with its owner, not with its name.
-                if owner != new.user_name {
+            (_, Some((owner, read_only))) => {
+                // Caches hold a key with its owner and what it may do, not with its name.
+                if owner != new.user_name || read_only != new.read_only {
                     self.log_account_change(AccountChange::Key(new.key_hash), now)?;
                 }
                 Ok(PutOutcome::Updated)

@@ -171,6 +171,7 @@ fn what_is_stated_again_uses_up_no_numbers() {
                 key_hash: ContentHash::new(b"1"),
                 user_name: "editor".to_owned(),
                 name: String::new(),
+                read_only: false,
             };
             for _ in 0..3 {
                 tx.put_user(&user(), None, at(2))?;
@@ -193,6 +194,7 @@ fn a_key_that_goes_to_another_user_is_forgotten() {
         key_hash: ContentHash::new(b"key"),
         user_name: user.to_owned(),
         name: String::new(),
+        read_only: false,
     };
     let (first, second) = (key("editor"), key("other"));
     let logged = db

@@ -38,11 +38,13 @@ pub struct ListedKey {
     pub revoked: Option<Timestamp>,
     /// The last use, to within some minutes.
     pub used: Option<Timestamp>,
+    /// True if the key changes nothing.
+    pub read_only: bool,
 }
 
 /// The columns that [`read_client`] reads.
-pub(super) const CLIENT_COLUMNS: &str =
-    "client_id, name, secret, redirect_uris, grants, active, scopes_enforced, access_token_s";
+pub(super) const CLIENT_COLUMNS: &str = "client_id, name, secret, redirect_uris, grants, active, \
+     scopes_enforced, access_token_s, read_only";
 
 /// Reads the columns [`CLIENT_COLUMNS`].
 pub(super) fn read_client(row: &dyn ResultRow) -> DbResult<OAuthClient> {
@@ -57,6 +59,7 @@ pub(super) fn read_client(row: &dyn ResultRow) -> DbResult<OAuthClient> {
         active: row.get("active")?,
         scopes_enforced: row.get("scopes_enforced")?,
         access_token_s: row.get("access_token_s")?,
+        read_only: row.get("read_only")?,
     })
 }
 
@@ -90,7 +93,8 @@ impl ReadTx<'_> {
 
     /// Lists all API keys, or the keys of one user, in the order of their numbers.
     pub fn list_stored_keys(&self, user_name: Option<&str>) -> DbResult<Vec<ListedKey>> {
-        let sql = "SELECT key_id, user_name, name, api_keys.created_ms, revoked_ms, last_used_ms
+        let sql = "SELECT key_id, user_name, name, api_keys.created_ms, revoked_ms, last_used_ms,
+                 read_only
              FROM api_keys JOIN users USING (user_id)
              WHERE user_name = coalesce(?1, user_name) ORDER BY key_id";
         self.tx.list(sql, params![user_name], |row| {
@@ -103,6 +107,7 @@ impl ReadTx<'_> {
                 created: time(&what, row.get("created_ms")?)?,
                 revoked: optional_time(&what, row.get("revoked_ms")?)?,
                 used: optional_time(&what, row.get("last_used_ms")?)?,
+                read_only: row.get("read_only")?,
             })
         })
     }

@@ -26,6 +26,8 @@ pub struct AccessToken {
     pub scopes: ScopeSet,
     /// True if the scopes of the client are enforced.
     pub scopes_enforced: bool,
+    /// True if the client changes nothing.
+    pub read_only: bool,
     pub expires: Timestamp,
 }
 
@@ -34,7 +36,7 @@ impl ReadTx<'_> {
     pub fn find_access_token(&self, token: &ContentHash) -> DbResult<Option<AccessToken>> {
         let sql =
             "SELECT family_id, user_id, client_id, access_tokens.scopes, access_tokens.expires_ms,
-                 scopes_enforced
+                 scopes_enforced, read_only
              FROM access_tokens JOIN families USING (family_id) JOIN clients USING (client_id)
              WHERE token_hash = ?1 AND active";
         self.tx.find(sql, params![token], |row| {
@@ -47,6 +49,7 @@ impl ReadTx<'_> {
                 scopes: read_scopes(&what, row.text("scopes")?)?,
                 expires: time(&what, row.get("expires_ms")?)?,
                 scopes_enforced: row.get("scopes_enforced")?,
+                read_only: row.get("read_only")?,
             })
         })
     }

@@ -213,6 +213,9 @@ pub struct ClientEntry {
     /// The lifetime of the client's access tokens in seconds; `None`: the default lifetime.
     #[serde(rename = "accessTokenSeconds")]
     pub access_token_s: Option<u32>,
+    /// True for a client whose tokens change nothing.
+    #[serde(rename = "readOnly", default, deserialize_with = "or_default")]
+    pub read_only: bool,
 }
 
 /// The scopes that the tokens of a client need (contract login-14).
@@ -235,6 +238,9 @@ pub struct ApiKeyEntry {
     pub key: PlaintextSecret,
     /// The name that the owner gave it.
     pub name: Option<SingleLineText>,
+    /// True for a key that changes nothing.
+    #[serde(rename = "readOnly", default, deserialize_with = "or_default")]
+    pub read_only: bool,
 }
 
 /// A delivery channel, which is identified by its owner and its name.

@@ -150,7 +150,8 @@ CREATE TABLE api_keys (
     created_ms BIGINT NOT NULL,
     revoked_ms BIGINT,
     made_by_user BOOLEAN NOT NULL DEFAULT FALSE,
-    last_used_ms BIGINT
+    last_used_ms BIGINT,
+    read_only BOOLEAN NOT NULL DEFAULT FALSE
 );
 CREATE INDEX api_keys_by_user ON api_keys (user_id);
 
@@ -199,7 +200,8 @@ CREATE TABLE clients (
     active BOOLEAN NOT NULL,
     created_ms BIGINT NOT NULL,
     scopes_enforced BOOLEAN NOT NULL DEFAULT FALSE,
-    access_token_s BIGINT
+    access_token_s BIGINT,
+    read_only BOOLEAN NOT NULL DEFAULT FALSE
 );
 
 -- Consent is remembered for each response type of a client.

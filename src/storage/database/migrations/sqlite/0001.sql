@@ -123,7 +123,8 @@ CREATE TABLE api_keys (
     created_ms INTEGER NOT NULL,
     revoked_ms INTEGER,
     made_by_user INTEGER NOT NULL DEFAULT 0,
-    last_used_ms INTEGER
+    last_used_ms INTEGER,
+    read_only INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX api_keys_by_user ON api_keys (user_id);
 
@@ -160,7 +161,8 @@ CREATE TABLE clients (
     active INTEGER NOT NULL,
     created_ms INTEGER NOT NULL,
     scopes_enforced INTEGER NOT NULL DEFAULT 0,
-    access_token_s INTEGER
+    access_token_s INTEGER,
+    read_only INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 -- Consent is remembered for each response type of a client.
