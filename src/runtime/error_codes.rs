@@ -100,6 +100,9 @@ error_code_table! {
     Conflict "item_exists":
         "The uploaded file would replace an item that exists, which the request does not ask for.",
         "Repeat the request with `existing` set to `replace`, or to `new` for an item of its own.";
+    Conflict "last_administrator":
+        "The organization would have no active administrator.",
+        "Make another user an administrator first.";
     Conflict "upload_incomplete":
         "The upload lacks bytes of its file, so it cannot be read or published.",
         "Continue the upload from the offset that `HEAD` reports.";

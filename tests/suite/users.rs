@@ -396,11 +396,30 @@ fn an_invalid_user_is_refused_with_every_reason() {
 fn a_revoked_access_level_is_gone_with_the_next_call() {
     let server = Server::demo();
     let admin = ApiCaller::bearer(&server, &tokens::admin(&server));
-    let access = Some(UserRightsUpdate { admin: Some(false), mediebank: None });
-    let body = UserUpdate { access, ..UserUpdate::default() };
-    admin.send(&UpdateOrganizationUser { id: 102 }, &body).unwrap();
+    admin.send(&UpdateOrganizationUser { id: 101 }, &administration(true)).unwrap();
+    admin.send(&UpdateOrganizationUser { id: 102 }, &administration(false)).unwrap();
     let refused = admin.ask(&ListOrganizationUsers {}).unwrap_err();
     assert_eq!(refused.summary(), "403 admin_required headers");
+}
+
+/// The change that gives or takes the access level `admin`.
+fn administration(admin: bool) -> UserUpdate {
+    let access = Some(UserRightsUpdate { admin: Some(admin), mediebank: None });
+    UserUpdate { access, ..UserUpdate::default() }
+}
+
+#[test]
+fn the_last_administrator_of_an_organization_stays_one() {
+    let server = Server::demo();
+    let admin = ApiCaller::bearer(&server, &tokens::admin(&server));
+    let own = UpdateOrganizationUser { id: 102 };
+    let refused = admin.send(&own, &administration(false)).unwrap_err();
+    assert_eq!(refused.summary(), "409 last_administrator headers");
+    // Other changes of the last administrator are allowed, and so is one that keeps the level.
+    admin.send(&own, &administration(true)).unwrap();
+    let renamed = UserUpdate { first_name: Some("X".to_owned()), ..UserUpdate::default() };
+    admin.send(&own, &renamed).unwrap();
+    assert_eq!(admin.ask(&ListOrganizationUsers {}).unwrap().len(), 3);
 }
 
 #[test]

@@ -49,8 +49,8 @@ endpoint! {
 
     /// Update a user of the organization.
     ///
-    /// Omitted properties keep their value.
-    UpdateOrganizationUser: PUT "/user/v1/organization/user/{id}", "updateOrganizationUser", KnownCaller: ADMIN, JsonBody<UserUpdate> => Json<User>, NotFound {
+    /// Omitted properties keep their value. `last_administrator` means that the organization would have no administrator.
+    UpdateOrganizationUser: PUT "/user/v1/organization/user/{id}", "updateOrganizationUser", KnownCaller: ADMIN, JsonBody<UserUpdate> => Json<User>, NotFound, Conflict {
         /// The user's id.
         pub id: i64,
     }

@@ -2,7 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::{Administration, Users, has_role, organization_view::password_link};
+use super::{
+    Administration, Users, administers, has_role, last_administrator,
+    organization_view::password_link,
+};
 use crate::access::auth::Principal;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit::{self, AuditAction, ObjectKind};
@@ -123,7 +126,7 @@ impl Administration<'_> {
     ///
     /// Fails with [`ErrorKind::NotFound`] for a user of a different organization, with [`ErrorKind::Forbidden`]
     /// for a user with a role of the agency that the administrator lacks, and with [`ErrorKind::Conflict`] if
-    /// administrators would deactivate themselves.
+    /// administrators would deactivate themselves, or the last administrator.
     pub async fn set_active(&self, id: UserId, active: bool, now: Timestamp) -> Result<()> {
         let account = self.load(id).await?;
         self.require_roles_of(&account.user)?;
@@ -134,20 +137,26 @@ impl Administration<'_> {
         let event = audit::event(AuditAction::UserChanged).with_object(ObjectKind::User, id);
         let event = event.with_detail(if active { "reactivated" } else { "deactivated" });
         let name = account.user.user_name;
+        let organization = self.organization;
         let change = self.users.auth.write(move |tx| {
             let found = tx.find_account(id)?;
             // Compared in the transaction, so that a repeated request records nothing.
-            if found.is_some_and(|account| account.user.active != active) {
-                tx.set_user_active(&name, active, now)?;
-                if !active {
-                    // An earlier link must not work again after a reactivation.
-                    tx.delete_password_links(id)?;
-                }
-                tx.write_audit(&event)?;
+            let Some(account) = found.filter(|account| account.user.active != active) else {
+                return Ok(Ok(()));
+            };
+            // Two administrators may deactivate each other at the same time.
+            if administers(&account.user) && !tx.has_other_administrator(organization, id)? {
+                return Ok(Err(last_administrator()));
             }
-            Ok(())
+            tx.set_user_active(&name, active, now)?;
+            if !active {
+                // An earlier link must not work again after a reactivation.
+                tx.delete_password_links(id)?;
+            }
+            tx.write_audit(&event)?;
+            Ok(Ok(()))
         });
-        Ok(change.await?)
+        change.await?
     }
 
     /// Ends the sessions and tokens of the user `id` of the organization.

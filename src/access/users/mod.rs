@@ -317,9 +317,10 @@ impl Administration<'_> {
     /// Changes the user `id` of the organization according to `change`.
     ///
     /// A new e-mail address does not change the user name, and an administrator may remove the access level
-    /// `admin` from any user, itself included (contract users-12).
+    /// `admin` from any user, itself included, as long as another administrator remains (contract users-12).
     ///
-    /// Fails with [`ErrorKind::NotFound`] for a user of a different organization, with `operator_required`
+    /// Fails with [`ErrorKind::NotFound`] for a user of a different organization, with `last_administrator` if
+    /// the organization would have no administrator, with `operator_required`
     /// for a new address of a different user who is an operator, with `provider_required` for a new address
     /// of a different user who is a provider unless the administrator is a provider too, and with
     /// `mailDomain_not_allowed` for a new address outside the mail domains of the organization.
@@ -347,6 +348,10 @@ impl Administration<'_> {
             let protection = protection(&before, administrator, is_provider);
             if let Some(refused) = protection.filter(|_| moves_mails) {
                 return Ok(Err(refused));
+            }
+            let keeps_access = !administers(&before) || administers(&account.user);
+            if !keeps_access && !tx.has_other_administrator(organization, id)? {
+                return Ok(Err(last_administrator()));
             }
             // A repeated change writes nothing and records nothing.
             if account.user != before {
@@ -388,6 +393,19 @@ fn changed(event: AuditEvent, before: &User, after: &User) -> AuditEvent {
 
 fn has_role(user: &User, role: &str) -> bool {
     user.roles.iter().any(|own| own == role)
+}
+
+/// Returns whether a user can administer its organization. A service account cannot, because no key has the scope
+/// `admin`.
+fn administers(user: &User) -> bool {
+    user.access.admin && user.active && !user.service_account
+}
+
+/// Creates the refusal of a change after which only the operator could administer the organization.
+fn last_administrator() -> Error {
+    let message =
+        "The user is the last administrator of the organization, make another user one first";
+    Error::new(ErrorKind::Conflict, message).with_code("last_administrator")
 }
 
 /// Returns the refusal if `administrator` must not be able to log in as `user`: the user has a role of the

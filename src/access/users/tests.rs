@@ -278,6 +278,25 @@ async fn a_change_touches_what_it_names_and_counts_at_once() {
 }
 
 #[tokio::test]
+async fn two_administrators_who_take_the_rights_of_each_other_leave_one() {
+    let fixture = fixture();
+    let admin = fixture.caller(1).await;
+    let administration = fixture.users.administration(&admin).unwrap();
+    administration.update(UserId(2), rights(Some(true), None), now()).await.unwrap();
+    let editor = fixture.caller(2).await;
+    // Both requests are authorized before either of them changes anything.
+    let other = fixture.users.administration(&editor).unwrap();
+    administration.set_active(UserId(2), false, now()).await.unwrap();
+    let last = (ErrorKind::Conflict, "last_administrator");
+    let refused = other.set_active(UserId(1), false, now()).await.unwrap_err();
+    assert_eq!(code(&refused), last);
+    let refused = other.update(UserId(1), rights(Some(false), None), now()).await.unwrap_err();
+    assert_eq!(code(&refused), last);
+    // An inactive user does not count, so the level can be taken from it.
+    administration.update(UserId(2), rights(Some(false), None), now()).await.unwrap();
+}
+
+#[tokio::test]
 async fn null_clears_both_telephone_numbers() {
     let fixture = fixture();
     let admin = fixture.caller(1).await;

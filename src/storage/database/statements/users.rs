@@ -40,6 +40,18 @@ impl ReadTx<'_> {
         self.tx.load_value(sql, params![id])
     }
 
+    /// Returns whether an organization has an active administrator besides the user `id`. Service accounts do not
+    /// count: they cannot administer.
+    pub fn has_other_administrator(
+        &self,
+        organization: OrganizationId,
+        id: UserId,
+    ) -> DbResult<bool> {
+        let sql = "SELECT 1 FROM users WHERE organization_id = ?1 AND user_id <> ?2
+                 AND admin AND active AND NOT service_account LIMIT 1";
+        self.tx.exists(sql, params![organization, id])
+    }
+
     /// Returns whether the user name exists, ignoring case. Reads every user.
     pub fn is_user_name_taken(&self, user_name: &str) -> DbResult<bool> {
         // Names are unique regardless of case (contract users-10), while the index is on their spelling.
