@@ -400,6 +400,22 @@ fn a_code_works_once_for_its_client_verifier_and_redirect_uri_and_a_replay_revok
 }
 
 #[test]
+fn a_program_receives_its_code_at_any_port_of_the_loopback_address() {
+    let server = Server::demo();
+    let editor = Editor::log_in(&server);
+    let address = "http://127.0.0.1:53211/cb";
+    let location = editor.authorize(&request(&[("redirect_uri", address)]));
+    assert!(location.starts_with(&format!("{address}?")), "{location}");
+    let code = query_of(&location, "code").unwrap();
+    // The exchange names the same port again.
+    refused(token(&server, &code_form(&code)), 400, "invalid_grant");
+    let location = editor.authorize(&request(&[("redirect_uri", address)]));
+    let code = query_of(&location, "code").unwrap();
+    let form = with(code_form(&code), &[("redirect_uri", address)]);
+    assert_eq!(token(&server, &form).status(), 200);
+}
+
+#[test]
 fn redirects_go_only_to_exactly_registered_uris() {
     let server = Server::demo();
     let editor = Editor::log_in(&server);
@@ -411,7 +427,7 @@ fn redirects_go_only_to_exactly_registered_uris() {
         "http://127.0.0.1:9000/./cb",
         "http://127.0.0.1:9000/x/../cb",
         "http://127.0.0.1:9000/cb%00",
-        "http://127.0.0.1:9001/cb",
+        "http://127.0.0.2:9000/cb",
         "https://127.0.0.1:9000/cb",
         "http://127.0.0.1:9000@evil.example/cb",
         "http://evil.example/cb",

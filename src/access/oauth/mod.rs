@@ -20,7 +20,8 @@
 //! Access tokens, refresh tokens and codes are random strings, of which the database holds only hashes. Id tokens are
 //! signed JWTs; [`OAuth::key_set`] publishes the keys that verify them. All tokens that descend from one authorization
 //! form a *family*. A code or refresh token is exchanged once: a second exchange shows that two parties have it, and
-//! ends the family. The provider follows RFC 9700: PKCE, redirect addresses compared as text, `iss` in responses.
+//! ends the family. The provider follows RFC 9700: PKCE, redirect addresses compared as text (but for the port of a
+//! loopback address), `iss` in responses.
 //!
 //! | Module | Content |
 //! | --- | --- |

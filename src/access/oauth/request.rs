@@ -90,7 +90,8 @@ pub struct AuthorizationRequest {
     pub client_id: String,
     /// The display name of the client.
     pub client_name: String,
-    /// The address of the response: one of the client's registered addresses.
+    /// The address of the response: a registered address of the client, with the port of the request if it is a
+    /// loopback address.
     pub redirect_uri: String,
     /// The requested scopes; `roles` if the request names no scope.
     pub scopes: ScopeSet,
@@ -208,22 +209,51 @@ pub fn parse(
     }
 }
 
-/// Returns the redirect address, which must equal a registered address of the client as text (RFC 9700 §2.1).
+/// Returns the redirect address, which must be a registered address of the client ([`is_registered`]).
 fn redirect_uri(
     parameters: &OAuthParameters,
     client: &OAuthClient,
 ) -> Result<String, AuthorizationError> {
     let found = match (parameters.find("redirect_uri"), client.redirect_uris.as_slice()) {
-        (Some(requested), registered) => registered.iter().find(|uri| *uri == requested),
+        (Some(requested), registered) => {
+            registered.iter().any(|uri| is_registered(uri, requested)).then_some(requested)
+        }
         // A single registered address need not be named (RFC 6749 §3.1.2.3).
-        (None, [only]) => Some(only),
+        (None, [only]) => Some(only.as_str()),
         (None, _) => return page("The parameter redirect_uri is missing."),
     };
     match found {
-        Some(uri) if redirect_response::is_usable(uri) => Ok(uri.clone()),
+        Some(uri) if redirect_response::is_usable(uri) => Ok(uri.to_owned()),
         Some(_) => page("The redirect address is not valid."),
         None => page("This application may not use this redirect address."),
     }
+}
+
+/// Starts of addresses at which a program on the user's own machine listens. Not `localhost`, which can be resolved to
+/// a different machine (RFC 8252 §8.3).
+const LOOPBACK_STARTS: [&str; 2] = ["http://127.0.0.1", "http://[::1]"];
+
+/// Returns whether `requested` equals the address `registered` as text, except for the port of a loopback address:
+/// a program gets a free port from its system each time it listens (RFC 8252 §7.3, RFC 9700 §2.1).
+fn is_registered(registered: &str, requested: &str) -> bool {
+    registered == requested
+        || without_loopback_port(registered)
+            .is_some_and(|address| without_loopback_port(requested) == Some(address))
+}
+
+/// Returns start and path of a loopback address, without the port between them; `None` for any other address.
+fn without_loopback_port(uri: &str) -> Option<(&str, &str)> {
+    let start = LOOPBACK_STARTS.into_iter().find(|start| uri.starts_with(*start))?;
+    let rest = &uri[start.len()..];
+    let (port, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    // Anything else here continues the name of a host or is a user name.
+    let is_port = port.strip_prefix(':').map_or(port.is_empty(), is_port_number);
+    is_port.then_some((start, path))
+}
+
+fn is_port_number(text: &str) -> bool {
+    // `parse` would accept a leading `+`.
+    text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
 }
 
 impl AuthorizationRequest {

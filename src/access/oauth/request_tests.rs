@@ -162,6 +162,43 @@ fn err_requests_whose_address_is_not_known_go_nowhere() {
 }
 
 #[test]
+fn a_loopback_address_may_have_any_port_and_no_other_difference() {
+    let accepts = |registered: &str, requested: &str| {
+        let uris = vec![registered.to_owned()];
+        let client = OAuthClient { redirect_uris: uris, ..confidential("web") };
+        let query = format!("response_type=code&redirect_uri={requested}");
+        parse(&client, &query).is_ok_and(|request| request.redirect_uri == requested)
+    };
+    for (registered, requested) in [
+        ("http://127.0.0.1/cb", "http://127.0.0.1:53211/cb"),
+        ("http://127.0.0.1:9000/cb", "http://127.0.0.1:53211/cb"),
+        ("http://127.0.0.1:9000/cb", "http://127.0.0.1/cb"),
+        ("http://[::1]/cb", "http://[::1]:1/cb"),
+        ("http://127.0.0.1", "http://127.0.0.1:1"),
+    ] {
+        assert!(accepts(registered, requested), "{registered} {requested}");
+    }
+    for (registered, requested) in [
+        ("http://127.0.0.1/cb", "http://127.0.0.1:1/other"),
+        ("http://127.0.0.1/cb", "http://127.0.0.1:1"),
+        ("http://127.0.0.1/cb", "http://127.0.0.1:1/cb?x=1"),
+        ("http://127.0.0.1/cb", "http://127.0.0.1:99999/cb"),
+        ("http://127.0.0.1/cb", "http://127.0.0.1:%2B1/cb"),
+        ("http://127.0.0.1/cb", "http://127.0.0.1:/cb"),
+        ("http://127.0.0.1/cb", "http://127.0.0.1.evil.test/cb"),
+        ("http://127.0.0.1/cb", "http://127.0.0.1:1@evil.test/cb"),
+        ("http://127.0.0.1/cb", "http://127.0.0.2:1/cb"),
+        ("http://127.0.0.1/cb", "https://127.0.0.1:1/cb"),
+        ("http://127.0.0.1/cb", "http://[::1]:1/cb"),
+        ("https://127.0.0.1/cb", "https://127.0.0.1:1/cb"),
+        ("http://localhost/cb", "http://localhost:1/cb"),
+        ("http://web.test/cb", "http://web.test:1/cb"),
+    ] {
+        assert!(!accepts(registered, requested), "{registered} {requested}");
+    }
+}
+
+#[test]
 fn err_requests_without_one_client_go_nowhere() {
     for query in
         ["", "client_id=", "client_id=a&client_id=a", "client_id=a&redirect_uri=b&redirect_uri=b"]

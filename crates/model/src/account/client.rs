@@ -29,7 +29,7 @@ pub struct OAuthClient {
     pub name: String,
     /// The argon2id hash of the client secret; `None` for a public client.
     pub secret: Option<String>,
-    /// The allowed redirect URIs, compared exactly.
+    /// The allowed redirect URIs, compared exactly except for the port of loopback addresses.
     pub redirect_uris: Vec<String>,
     /// The grant types that the client may use.
     pub grants: Vec<GrantType>,
