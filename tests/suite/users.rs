@@ -367,6 +367,10 @@ fn an_invalid_user_is_refused_with_every_reason() {
         body
     };
     check(with("emailAddress", json!("nobody")), "400 format body emailAddress");
+    for blank in ["", "  "] {
+        check(with("firstName", json!(blank)), "400 pattern body firstName");
+        check(with("lastName", json!(blank)), "400 pattern body lastName");
+    }
     check(with("userName", json!("x")), "400 additionalProperties body userName");
     check(with("access", json!({ "root": true })), "400 additionalProperties body access.root");
     check(
@@ -382,6 +386,7 @@ fn an_invalid_user_is_refused_with_every_reason() {
         refused(&admin, Method::PUT, &format!("{USERS}/{id}"), Some(&body))
     };
     assert_eq!(change("101", json!({ "firstName": null })), "400 type body firstName");
+    assert_eq!(change("101", json!({ "lastName": " " })), "400 pattern body lastName");
     assert_eq!(change("x", json!({})), "400 type path id");
     let named = UserUpdate { first_name: Some("X".to_owned()), ..UserUpdate::default() };
     for id in [1, 0, -5, i64::MAX] {

@@ -161,9 +161,9 @@ pub struct UserCreate {
     /// In lower case, it is also the user name.
     #[schemars(email, length(max = EMAIL_CHARS_MAX))]
     pub email_address: String,
-    #[schemars(length(max = SHORT_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
+    #[schemars(length(max = SHORT_TEXT_CHARS_MAX), regex(pattern = property::VISIBLE_LINE))]
     pub first_name: String,
-    #[schemars(length(max = SHORT_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
+    #[schemars(length(max = SHORT_TEXT_CHARS_MAX), regex(pattern = property::VISIBLE_LINE))]
     pub last_name: String,
     pub phone_number: Option<PhoneNumberUpdate>,
     #[schemars(length(max = SHORT_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
@@ -183,9 +183,9 @@ pub struct UserUpdate {
     /// The user name stays as it is.
     #[schemars(with = "String", email, length(max = EMAIL_CHARS_MAX))]
     pub email_address: Option<String>,
-    #[schemars(with = "String", length(max = SHORT_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
+    #[schemars(with = "String", length(max = SHORT_TEXT_CHARS_MAX), regex(pattern = property::VISIBLE_LINE))]
     pub first_name: Option<String>,
-    #[schemars(with = "String", length(max = SHORT_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
+    #[schemars(with = "String", length(max = SHORT_TEXT_CHARS_MAX), regex(pattern = property::VISIBLE_LINE))]
     pub last_name: Option<String>,
     #[serde(deserialize_with = "property::present")]
     pub phone_number: Option<Option<PhoneNumberUpdate>>,
