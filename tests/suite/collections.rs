@@ -232,6 +232,28 @@ fn a_collection_is_created_filled_reordered_and_deleted() {
 }
 
 #[test]
+fn a_copied_address_of_a_rendition_or_a_page_names_its_item() {
+    let server = server();
+    let editor = Caller::editor(&server);
+    let id = editor.create("One", false);
+    let copied = [
+        editor.uri("image/b.jpg"),
+        editor.uri("image/a_NormalPreview.jpg?x=1"),
+        format!("{}/item/image/c", server.url),
+        editor.uri("text/a/a000_NormalPreview.jpg"),
+        format!("{}/item/image/c/edit", server.url),
+        format!("{}/docs", server.url),
+    ];
+    let named = CollectionItems::from_uris(copied.iter().map(String::as_str));
+    editor.0.send(&AddCollectionItems { id: id.clone() }, &named).unwrap();
+    assert_eq!(editor.content(&id).0, ["image/b", "image/a", "image/c", "text/a"]);
+    let copied = [editor.uri("image/a_NormalThumbnail.webp")];
+    let named = CollectionItems::from_uris(copied.iter().map(String::as_str));
+    editor.0.send(&RemoveCollectionItems { id: id.clone() }, &named).unwrap();
+    assert_eq!(editor.content(&id).0, ["image/b", "image/c", "text/a"]);
+}
+
+#[test]
 fn a_bare_list_omits_the_content_of_collections() {
     let server = server();
     let editor = Caller::editor(&server);

@@ -157,11 +157,11 @@ pub struct Collection {
     pub head: CollectionWithoutContent,
     /// The `uri` of each item, in order.
     pub content: Vec<String>,
-    /// The latest items that were withdrawn or have expired; only for the owner.
+    /// The latest items that were withdrawn; only for the owner.
     pub removed_content: Option<Vec<RemovedCollectionItem>>,
 }
 
-/// An item that was removed from a collection because it was withdrawn or has expired.
+/// An item that was removed from a collection because it was withdrawn.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RemovedCollectionItem {
@@ -226,7 +226,7 @@ impl CollectionItems {
 /// An item. Its other properties may be sent too, and are ignored.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CollectionItem {
-    /// The item's `uri`.
+    /// The item's `uri`, or the address of one of its renditions or of its page.
     #[schemars(url, length(max = URI_CHARS_MAX))]
     pub uri: String,
 }

@@ -38,6 +38,7 @@ mod parse_tests;
 #[cfg(test)]
 pub(crate) mod samples;
 
+pub use address::find_item;
 pub use error::QueryError;
 pub use facet::Facet;
 pub use field::{DateField, TextField};

@@ -248,9 +248,11 @@ impl Collections {
     }
 }
 
-/// Parses `uris` as item keys, in order; other URIs are skipped.
+/// Returns the items that `uris` name, in order; other URIs are skipped.
+///
+/// Like a query, it also understands addresses that people copy: of a rendition, of a document, of the item's page.
 pub fn item_keys<'a>(uris: impl Iterator<Item = &'a String>) -> Vec<ItemKey> {
-    uris.filter_map(|uri| ItemKey::from_uri(uri).ok()).collect()
+    uris.filter_map(|uri| query::find_item(uri)).collect()
 }
 
 /// Loads a collection after a change.
