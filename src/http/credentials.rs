@@ -10,7 +10,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use axum::{
-    http::{HeaderMap, HeaderName, Uri, header, request::Parts},
+    http::{HeaderMap, HeaderName, HeaderValue, Uri, header, request::Parts},
     response::Response,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -136,6 +136,22 @@ pub(crate) fn are_explicit(headers: &HeaderMap, uri: &Uri) -> bool {
 /// Builds the response to a failed request. A 401 says that the token is invalid if `headers` have a bearer token.
 pub(crate) fn refuse(failure: &Error, headers: &HeaderMap) -> Response {
     error_response::build_with_challenge(failure, has_bearer_token(headers))
+}
+
+/// Adds the challenge of HTTP Basic to the 401 of an operation that accepts it, for programs that send a password only
+/// when asked.
+///
+/// Not to a page or script in a browser: it would open a dialog for a password.
+pub(crate) fn offer_basic(response: &mut Response, headers: &HeaderMap) {
+    let line = headers.get(header::AUTHORIZATION).and_then(|line| line.to_str().ok());
+    // Browsers send `Sec-Fetch-Mode` only to secure origins; the scheme of the site's own pages tells them anywhere.
+    let is_browser = headers.contains_key(header::ORIGIN)
+        || headers.contains_key("sec-fetch-mode")
+        || line.is_some_and(|line| session_token(line).is_some());
+    if !is_browser {
+        let challenge = HeaderValue::from_static("Basic realm=\"wirephoto\", charset=\"UTF-8\"");
+        response.headers_mut().append(header::WWW_AUTHENTICATE, challenge);
+    }
 }
 
 /// Reads user name and password of `Authorization: Basic` (RFC 7617), if that is the only such header.

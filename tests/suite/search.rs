@@ -312,6 +312,28 @@ fn only_the_search_accepts_http_basic() {
     assert_eq!(found.status(), 200);
 }
 
+#[test]
+fn a_refused_search_offers_http_basic_except_in_a_browser() {
+    let server = server();
+    let offers_basic = |path: &str, headers: &[(&str, &str)]| {
+        let response = server.get_with(path, headers);
+        assert_eq!(response.status(), 401, "{path} {headers:?}");
+        let lines = response.headers().get_all(WWW_AUTHENTICATE).iter();
+        let lines: Vec<&str> = lines.map(|line| line.to_str().unwrap()).collect();
+        assert!(lines[0].starts_with("Bearer "), "{lines:?}");
+        lines.contains(&r#"Basic realm="wirephoto", charset="UTF-8""#)
+    };
+    let search = "/content/v1/text/search";
+    assert!(offers_basic(search, &[]));
+    assert!(offers_basic(search, &[("authorization", "Basic eDp5")]));
+    assert!(offers_basic(search, &[("authorization", "Bearer wrong")]));
+    assert!(!offers_basic(search, &[("origin", "https://desk.example")]));
+    assert!(!offers_basic(search, &[("sec-fetch-mode", "cors")]));
+    assert!(!offers_basic(search, &[("authorization", "Session ended")]));
+    assert!(!offers_basic("/content/v1/text/stream?wait=0", &[]));
+    assert!(!offers_basic("/user/v1/user", &[]));
+}
+
 /// A text with pictures: one of ours with another host and a crop in its URI, and an unknown one.
 fn article() -> Value {
     let rendition = |id: &str, usage: &str| {

@@ -15,7 +15,7 @@ use std::{net::IpAddr, sync::Arc};
 use api::content::{ANY_MEDIA_TYPE, SearchItems, StreamItems, SuggestTexts};
 use api::search::{ListAgreementsOfKey, SearchWithKey};
 use axum::{
-    http::{Uri, request::Parts},
+    http::{HeaderMap, Uri, request::Parts},
     response::Response,
 };
 use jiff::Timestamp;
@@ -24,7 +24,7 @@ use crate::access::auth::Principal;
 use crate::archive::content::CallerVisibility;
 use crate::http::AppState;
 use crate::http::api::binding::{ApiRequest, BoundEndpoints};
-use crate::http::api::response::json_text;
+use crate::http::api::response::{json_text, refuse};
 use crate::http::credentials;
 use crate::http::edge;
 use crate::http::protocol::request::{QueryParameters, ValidationErrors};
@@ -53,7 +53,14 @@ async fn search(request: ApiRequest<SearchItems>) -> Result<Response> {
     let app = &request.app;
     let now = clock::now();
     let media_type = request.segment("mediaType").unwrap_or_default();
-    let caller = authenticate(app, &request.parts, media_type, BasicAuth::Accepted, now).await?;
+    let found = authenticate(app, &request.parts, media_type, BasicAuth::Accepted, now).await;
+    let caller = match found {
+        Ok(caller) => caller,
+        Err(refused) if refused.kind() == ErrorKind::Unauthenticated => {
+            return Ok(refuse_search(&refused, &request.parts.headers));
+        }
+        Err(refused) => return Err(refused),
+    };
     let caller = caller.as_deref();
     let context = SearchContext::new(app, caller, now);
     let SearchParameters { mut criteria, layout, duplicates } =
@@ -66,6 +73,13 @@ async fn search(request: ApiRequest<SearchItems>) -> Result<Response> {
     }
     let form = parameters::document_form(app, layout);
     Ok(json_text(app.shared.archive.content.search(criteria, form, now).await?))
+}
+
+/// Builds the 401 of a search, which also offers HTTP Basic (contract access-6).
+fn refuse_search(refused: &Error, headers: &HeaderMap) -> Response {
+    let mut response = refuse(refused, credentials::has_bearer_token(headers));
+    credentials::offer_basic(&mut response, headers);
+    response
 }
 
 /// The parameters of a search.
