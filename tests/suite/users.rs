@@ -15,9 +15,9 @@ use model::account::DeviceKind;
 use reqwest::{
     Method,
     header::{
-        ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-        ACCESS_CONTROL_MAX_AGE, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE,
-        WWW_AUTHENTICATE,
+        ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+        ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_MAX_AGE, ALLOW, AUTHORIZATION, CACHE_CONTROL,
+        CONTENT_TYPE, WWW_AUTHENTICATE,
     },
 };
 use serde_json::{Value, json};
@@ -450,6 +450,31 @@ fn a_service_account_has_no_user_and_no_orders() {
     }
     assert!(program.ask(&ListAgreements {}).unwrap().is_empty());
     assert_eq!(program.ask(&LoadOrganization {}).unwrap_err().status, 404);
+}
+
+#[test]
+fn plain_strings_are_json_for_a_client_that_accepts_nothing_else() {
+    let server = Server::demo();
+    let ask = |name: &str, path: &str, accept: &str| {
+        let request = server.client.request(method(name), format!("{}{path}", server.url));
+        let request = request.header(AUTHORIZATION, format!("ApiKey {DEMO_KEY}"));
+        let response = request.header(ACCEPT, accept).body("{}").send().unwrap();
+        let kind = response.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
+        format!("{} {kind} {}", response.status().as_u16(), response.text().unwrap())
+    };
+    let missing = "/collection/v1/collection/00000000-0000-4000-8000-000000000000";
+    for accept in ["application/json", "Application/JSON;q=0.9, application/problem+json"] {
+        let saved = ask("PUT", "/user/v1/profile", accept);
+        assert_eq!(saved, "200 application/json \"OK\"", "{accept}");
+        let gone = ask("DELETE", missing, accept);
+        assert_eq!(gone, "404 application/json \"No such collection\"", "{accept}");
+    }
+    for accept in ["*/*", "text/html", "application/json,text/plain", "application/json,text/*"] {
+        let saved = ask("PUT", "/user/v1/profile", accept);
+        assert_eq!(saved, "200 text/plain; charset=utf-8 OK", "{accept}");
+        let gone = ask("DELETE", missing, accept);
+        assert_eq!(gone, "404 text/plain; charset=utf-8 No such collection", "{accept}");
+    }
 }
 
 #[test]

@@ -74,7 +74,7 @@ pub(crate) fn response_header(description: &str) -> Value {
     json!({ "description": description, "required": true, "schema": { "type": "string" } })
 }
 
-/// 200 with the plain text `OK`.
+/// 200 with the plain text `OK`, or with the JSON string for a client that accepts JSON alone.
 #[derive(Clone, Copy, Debug)]
 pub struct Done;
 
@@ -83,7 +83,7 @@ impl Answer for Done {
 
     fn describe(_: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
         let response = json!({
-            "description": "`OK`.",
+            "description": "`OK`, as a JSON string with `Accept: application/json`.",
             "content": { "text/plain": { "schema": { "type": "string" } } },
         });
         responses.insert("200".to_owned(), response);

@@ -113,12 +113,14 @@ where
 {
     let (parts, body) = request.into_parts();
     let has_bearer = credentials::has_bearer_token(&parts.headers);
+    let only_json = response::accepts_only_json(&parts.headers);
     let path = segments(E::PATH, path);
     let outcome = match E::Caller::authenticate(&app, &parts).await {
         Ok(caller) => handler(ApiRequest { app, caller, parts, path, body, reader }).await,
         Err(refused) => Err(refused),
     };
-    outcome.unwrap_or_else(|error| response::refuse(&error, has_bearer))
+    let answer = outcome.unwrap_or_else(|error| response::refuse(&error, has_bearer));
+    if only_json { response::plain_text_as_json(answer) } else { answer }
 }
 
 /// Returns the decoded segments of a request's path by the names in `pattern`.

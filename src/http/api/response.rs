@@ -2,7 +2,7 @@
 
 use axum::{
     body::Body,
-    http::{HeaderValue, StatusCode},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::Response,
 };
 use bytes::Bytes;
@@ -35,11 +35,41 @@ pub(crate) fn json<T: Serialize>(status: StatusCode, value: &T) -> Result<Respon
     Ok(no_store(respond::json_text(status, text.into())))
 }
 
+/// The text of a response that is not JSON.
+#[derive(Clone, Copy)]
+struct PlainText(&'static str);
+
 /// Responds 200 with a text that is not JSON, and must not look like it: the public client library parses every text that
 /// is valid JSON.
 pub(crate) fn plain_text(text: &'static str) -> Response {
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
-    no_store(respond::typed(StatusCode::OK, kind, Body::from(text)))
+    let mut response = no_store(respond::typed(StatusCode::OK, kind, Body::from(text)));
+    response.extensions_mut().insert(PlainText(text));
+    response
+}
+
+/// Replaces a plain text by the same text as a JSON string, for a client that accepts no plain text (contract api-10).
+pub(crate) fn plain_text_as_json(mut response: Response) -> Response {
+    if let Some(PlainText(text)) = response.extensions_mut().remove::<PlainText>() {
+        *response.body_mut() = Body::from(serde_json::Value::from(text).to_string());
+        let kind = HeaderValue::from_static("application/json");
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    }
+    response
+}
+
+/// Returns whether the client accepts JSON and no plain text. Weights are ignored: what a client lists, it can read.
+pub(crate) fn accepts_only_json(headers: &HeaderMap) -> bool {
+    let lines = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    let mut accepts_json = false;
+    for range in lines.flat_map(|line| line.split(',')) {
+        let kind = range.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        if ["text/plain", "text/*", "*/*"].contains(&kind.as_str()) {
+            return false;
+        }
+        accepts_json |= kind == "application/json";
+    }
+    accepts_json
 }
 
 /// Responds without a body.
