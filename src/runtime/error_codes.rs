@@ -73,7 +73,8 @@ error_code_table! {
         "The agreement sells item by item, and no order for this item has been approved. The request has placed one.",
         "Have an administrator of the organization approve the order, then repeat the request.";
     Forbidden "organization_required":
-        "The user belongs to no organization, and the operation acts on one.",
+        "The user belongs to no organization, and the operation acts on one. `GET /user/v1/organization` is a 404 \
+         instead.",
         "Ask the operator to assign the user to an organization.";
     Forbidden "provider_required":
         "Only accounts with the role `ROLE_PROVIDER` may send, change or withdraw items, and administer users with \

@@ -206,7 +206,7 @@ fn stream_poll_s() -> u32 {
 endpoint! {
     /// Delete a notification.
     ///
-    /// Its queue is deleted too.
+    /// Its queue is deleted too. Deleting a stream soon after it expired is 200, later 404.
     #[serde(rename_all = "camelCase")]
     RemoveNotification: DELETE "/content/v1/{mediaType}/notification/{id}", "removeNotification", KnownCaller, NoBody => Done, NotFound {
         pub media_type: NotificationMediaType,

@@ -49,7 +49,7 @@ endpoint! {
 
     /// Replace the profile.
     ///
-    /// Replaces the whole profile: omitted properties are removed.
+    /// Replaces the whole profile: omitted properties are removed. A profile has at most 64 KiB (413).
     ReplaceProfile: PUT "/user/v1/profile", "updateProfile", KnownCaller, JsonBody<Profile, PROFILE_BYTES_MAX> => Done {}
 
     /// Some properties of the profile.

@@ -2,7 +2,7 @@
 //!
 //! Every problem becomes an entry `{errorCode, location, message, path}` of a 400 (contract api-14), with
 //! `errorCode` `<rule>.openapi.requestValidation`. Problems in several parts are reported together. Unknown
-//! query parameters are ignored; unknown properties of a body are errors.
+//! query parameters are ignored; unknown properties of a body are errors unless its schema allows them.
 
 mod body;
 mod query;
