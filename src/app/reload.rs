@@ -70,7 +70,7 @@ impl SettingsReload {
 
     fn settings(&mut self) -> Result<()> {
         let loaded = config::load(&self.launch.sources);
-        let (mut next, _) =
+        let (mut next, values) =
             loaded.map_err(|cause| Error::new(ErrorKind::InvalidArgument, cause.to_string()))?;
         // The start filled in an empty URL from the bound address, so a URL that is still empty is no change.
         if next.server.public_url.0.is_empty() && self.launch.config.server.public_url.0.is_empty()
@@ -87,6 +87,9 @@ impl SettingsReload {
             self.apply();
         }
         tracing::info!(changed = applied.join(" "), "settings reloaded");
+        for warning in values.warnings() {
+            tracing::warn!("{warning}");
+        }
         if !waiting.is_empty() {
             let names = waiting.join(" ");
             tracing::warn!("changed settings that need a restart: {names}");

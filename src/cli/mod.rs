@@ -37,7 +37,7 @@ use clap_complete::Shell;
 use serde_json::{Value, json};
 
 use crate::app::OpenArchive;
-use crate::runtime::config::{self, Config, SettingSources};
+use crate::runtime::config::{self, Config, RawSettings, SettingSources};
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::modes;
 use values::name_and_value;
@@ -300,7 +300,9 @@ struct SettingArgs {
 impl CommonArgs {
     /// Loads the settings of a command that has no settings flags except the common flags.
     fn config(&self) -> Result<Config, CommandFailure> {
-        Ok(config::load(&self.sources(&[]))?.0)
+        let (config, values) = config::load(&self.sources(&[]))?;
+        print_warnings(&values);
+        Ok(config)
     }
 
     fn sources(&self, extra: &[(&str, &Option<String>)]) -> SettingSources {
@@ -360,6 +362,13 @@ pub fn main() -> ExitCode {
 /// Prints to standard error; a write error is ignored, because there is no other channel to report it on.
 fn print_error(message: &str) {
     drop(writeln!(io::stderr(), "wirephoto: {message}"));
+}
+
+/// Prints the warnings about the values of settings to standard error.
+fn print_warnings(values: &RawSettings) {
+    for warning in values.warnings() {
+        print_error(&warning);
+    }
 }
 
 /// Prints to standard output; a reader that closed the pipe is not an error of this program.
@@ -483,6 +492,7 @@ fn reindex(config: &Config, json: bool) -> Result<(), CommandFailure> {
 
 fn print_config(sources: &SettingSources, json: bool) -> Result<(), CommandFailure> {
     let (config, values) = config::load(sources)?;
+    print_warnings(&values);
     let rows = config.rows(&values);
     if json {
         print_json(&json!(rows));

@@ -38,7 +38,7 @@ pub(super) fn serve(args: &ServeArgs) -> Result<(), CommandFailure> {
         ("server.public_url", &args.public_url),
         ("server.role", &args.role),
     ]);
-    let (config, _) = config::load(&sources)?;
+    let (config, values) = config::load(&sources)?;
     // Checked first: nothing may be created for a demo that is refused.
     if args.demo && !args.demo_public {
         app::refuse_public_demo(&config)
@@ -50,6 +50,9 @@ pub(super) fn serve(args: &ServeArgs) -> Result<(), CommandFailure> {
     let level = telemetry.log_level.as_str();
     let setup = LogSetup { format: telemetry.log_format, level, file: &telemetry.log_file };
     let logs = Logs::start(setup).map_err(|error| CommandFailure::Usage(error.to_string()))?;
+    for warning in values.warnings() {
+        tracing::warn!("{warning}");
+    }
     allow_connections(config.server.connections_max);
     let archive = OpenArchive::open_to_serve(&config)?;
     if !args.demo_public {

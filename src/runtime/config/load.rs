@@ -10,6 +10,8 @@ use super::{Config, ConfigError, NAMES, SettingOrigin};
 
 const PREFIX: &str = "WIREPHOTO_";
 const DEFAULT_FILE: &str = "wirephoto.toml";
+/// The setting with the key that encrypts secrets in the database.
+const KEY: &str = "secrets.key";
 
 /// The sources of settings that a command was called with.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +30,34 @@ impl RawSettings {
     /// Returns the value of `name` and its origin.
     pub(super) fn find(&self, name: &str, default: &str) -> (String, SettingOrigin) {
         self.0.get(name).cloned().unwrap_or_else(|| (default.to_owned(), SettingOrigin::Default))
+    }
+
+    /// Returns a warning for each secret that has no effect, although its source has a higher precedence than the
+    /// source that names the file of the secret: the file counts wherever it is set.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        NAMES.iter().filter_map(|name| self.warning(name)).collect()
+    }
+
+    /// Returns the warning for the secret in the file that the setting `file` names, if there is one.
+    fn warning(&self, file: &str) -> Option<String> {
+        let secret = file.strip_suffix("_file")?;
+        // The encryption key itself counts before its file; every other file counts before the secret itself.
+        let counts = if secret == KEY { secret } else { file };
+        let ignored = if secret == KEY { file } else { secret };
+        let (counting_value, counting_origin) = self.0.get(counts)?;
+        let (ignored_value, ignored_origin) = self.0.get(ignored)?;
+        if counting_value.is_empty()
+            || ignored_value.is_empty()
+            || ignored_origin <= counting_origin
+        {
+            return None;
+        }
+        Some(format!(
+            "{ignored} ({}) has no effect: {counts} ({}) counts; to use the other one, empty it with --set {counts}=",
+            source(ignored, ignored_origin),
+            source(counts, counting_origin),
+        ))
     }
 
     fn set(
@@ -79,14 +109,19 @@ pub(super) fn bad_value(
     origin: &SettingOrigin,
     expected: &str,
 ) -> ConfigError {
-    let source = match origin {
+    let source = source(name, origin);
+    ConfigError(format!("bad value {quoted} for {name} ({source}): {expected}"))
+}
+
+/// Returns the source of a value of `name` as messages name it.
+fn source(name: &str, origin: &SettingOrigin) -> String {
+    match origin {
         // Operators search for the name of the variable.
         SettingOrigin::Environment => variable(name),
         SettingOrigin::Default | SettingOrigin::File | SettingOrigin::Flag => {
             origin.as_str().to_owned()
         }
-    };
-    ConfigError(format!("bad value {quoted} for {name} ({source}): {expected}"))
+    }
 }
 
 /// Returns the environment variable that sets `name`.
@@ -206,12 +241,16 @@ mod tests {
 
     use super::*;
 
-    fn check(toml: &str, flags: &[(&str, &str)]) -> Result<Config, String> {
+    fn read(toml: &str, flags: &[(&str, &str)]) -> Result<(Config, RawSettings), String> {
         let mut file = tempfile::NamedTempFile::new().expect("temporary file");
         file.write_all(toml.as_bytes()).expect("written");
         let flags = flags.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         let sources = SettingSources { file: Some(file.path().to_owned()), flags };
-        load(&sources).map(|(config, _)| config).map_err(|error| error.0)
+        load(&sources).map_err(|error| error.0)
+    }
+
+    fn check(toml: &str, flags: &[(&str, &str)]) -> Result<Config, String> {
+        read(toml, flags).map(|(config, _)| config)
     }
 
     #[test]
@@ -236,6 +275,27 @@ mod tests {
     fn a_flag_beats_the_file() {
         let config = check("[media]\npreview_px = 800", &[("media.preview_px", "900")]);
         assert_eq!(config.expect("valid").media.preview_px, 900);
+    }
+
+    #[test]
+    fn a_flag_does_not_lose_to_the_file_of_a_secret_in_silence() {
+        let warnings =
+            |toml: &str, flags: &[(&str, &str)]| read(toml, flags).expect("valid").1.warnings();
+        let toml = "[database]\npassword_file = \"/run/password\"";
+        assert_eq!(
+            warnings(toml, &[("database.password", "hunter2")]),
+            [
+                "database.password (flag) has no effect: database.password_file (file) counts; to use the other one, \
+              empty it with --set database.password_file="
+            ]
+        );
+        let emptied = [("database.password", "hunter2"), ("database.password_file", "")];
+        assert!(warnings(toml, &emptied).is_empty());
+        assert!(warnings(toml, &[]).is_empty());
+        // A key counts before its file.
+        let key = "[secrets]\nkey = \"00\"";
+        let shown = warnings(key, &[("secrets.key_file", "/run/key")]);
+        assert!(shown.concat().starts_with("secrets.key_file (flag) has no effect"), "{shown:?}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ use serde::Serialize;
 use strum::IntoStaticStr;
 
 pub use house_rules::RequiredFields;
-pub use load::{SettingSources, find_program, load};
+pub use load::{RawSettings, SettingSources, find_program, load};
 pub use originals_location::{
     AddressStyle, BucketCredentials, OriginalsLocation, ScrubPeriod, ServiceEndpoints,
 };
@@ -43,8 +43,8 @@ use crate::runtime::modes;
 use crate::runtime::telemetry::LogFormat;
 use formats::NewsmlVersion;
 
-/// The source of a setting's value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// The source of a setting's value, in ascending precedence.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[derive(IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
