@@ -5,7 +5,7 @@ use clap::Args;
 use super::{CommandFailure, CommonArgs, demo, print_line};
 use crate::app::{self, OpenArchive, ServerLaunch, ServerProcess, allow_connections};
 use crate::cluster::membership::ClusterLease;
-use crate::runtime::config;
+use crate::runtime::config::{self, Config, RawSettings};
 use crate::runtime::telemetry::{LogSetup, Logs};
 
 /// The arguments of `wirephoto serve`.
@@ -50,9 +50,7 @@ pub(super) fn serve(args: &ServeArgs) -> Result<(), CommandFailure> {
     let level = telemetry.log_level.as_str();
     let setup = LogSetup { format: telemetry.log_format, level, file: &telemetry.log_file };
     let logs = Logs::start(setup).map_err(|error| CommandFailure::Usage(error.to_string()))?;
-    for warning in values.warnings() {
-        tracing::warn!("{warning}");
-    }
+    log_settings(&config, &values);
     allow_connections(config.server.connections_max);
     let archive = OpenArchive::open_to_serve(&config)?;
     if !args.demo_public {
@@ -86,4 +84,21 @@ pub(super) fn serve(args: &ServeArgs) -> Result<(), CommandFailure> {
     }
     server.run()?;
     Ok(())
+}
+
+/// Logs the settings file and the names of the settings that differ from their defaults, and warns of values
+/// without effect. Values are not logged, because some are secret.
+fn log_settings(config: &Config, values: &RawSettings) {
+    let rows = config.rows(values).into_iter();
+    let changed = rows.filter(|row| row.value != row.default).map(|row| row.name);
+    let changed: Vec<_> = changed.collect();
+    let file = values.file().map(|file| file.display().to_string());
+    tracing::info!(
+        settings_file = file.as_deref().unwrap_or("none"),
+        changed = changed.join(" "),
+        "settings loaded"
+    );
+    for warning in values.warnings() {
+        tracing::warn!("{warning}");
+    }
 }

@@ -52,6 +52,25 @@ fn a_setting_comes_from_default_file_environment_or_flag_in_this_order() {
 }
 
 #[test]
+fn a_settings_file_that_lies_in_the_working_directory_is_not_read_in_silence() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("wirephoto.toml"), "[mail]\npassword = \"hunter2\"\n").unwrap();
+    let server = Server::start(dir, &["media.preview_px=900"]);
+    let loaded = "settings loaded";
+    let find = || server.log().lines().find(|line| line.contains(loaded)).map(str::to_owned);
+    let line = server.until("the line", find);
+    assert!(!line.contains("hunter2"), "{line}");
+    let line: Value = serde_json::from_str(&line).unwrap();
+    let file = line["settings_file"].as_str().unwrap();
+    assert!(file.starts_with('/') && file.ends_with("/wirephoto.toml"), "{file}");
+    let changed: Vec<_> = line["changed"].as_str().unwrap().split(' ').collect();
+    for name in ["mail.password", "media.preview_px", "server.listen", "data.dir"] {
+        assert!(changed.contains(&name), "{changed:?}");
+    }
+    assert!(!changed.contains(&"media.workers"), "{changed:?}");
+}
+
+#[test]
 fn unknown_and_invalid_settings_fail_every_command_by_name() {
     let check = |arguments: &[&str], variables: &[(&str, &str)], part: &str| {
         let (_, stderr, status) = run(arguments, variables);
@@ -280,8 +299,9 @@ fn a_log_line_is_json_and_describes_the_request() {
 fn logs_can_be_text() {
     let server = Server::demo_with(&["telemetry.log_format=text"]);
     server.get("/no/such/page");
-    let log = server.until("a line", || Some(server.log()).filter(|log| !log.is_empty()));
-    assert!(!log.starts_with('{') && log.contains("path=\"/no/such/page\""), "{log}");
+    let asked = "path=\"/no/such/page\"";
+    let log = server.until("the line", || Some(server.log()).filter(|log| log.contains(asked)));
+    assert!(!log.starts_with('{'), "{log}");
 }
 
 #[test]

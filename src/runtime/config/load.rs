@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     env, fmt, fs,
-    path::{Path, PathBuf},
+    path::{Path, PathBuf, absolute},
 };
 
 use super::{Config, ConfigError, NAMES, SettingOrigin};
@@ -22,14 +22,28 @@ pub struct SettingSources {
     pub flags: Vec<(String, String)>,
 }
 
-/// The values that were set, by name, with their origins.
+/// The values that were set, with their origins.
 #[derive(Clone, Debug, Default)]
-pub struct RawSettings(BTreeMap<String, (String, SettingOrigin)>);
+pub struct RawSettings {
+    /// The settings file that was read, as an absolute path.
+    file: Option<PathBuf>,
+    /// Values and origins, by name.
+    values: BTreeMap<String, (String, SettingOrigin)>,
+}
 
 impl RawSettings {
     /// Returns the value of `name` and its origin.
     pub(super) fn find(&self, name: &str, default: &str) -> (String, SettingOrigin) {
-        self.0.get(name).cloned().unwrap_or_else(|| (default.to_owned(), SettingOrigin::Default))
+        self.values
+            .get(name)
+            .cloned()
+            .unwrap_or_else(|| (default.to_owned(), SettingOrigin::Default))
+    }
+
+    /// Returns the absolute path of the settings file; `None` if no file was read.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
     }
 
     /// Returns a warning for each secret that has no effect, although its source has a higher precedence than the
@@ -45,8 +59,8 @@ impl RawSettings {
         // The encryption key itself counts before its file; every other file counts before the secret itself.
         let counts = if secret == KEY { secret } else { file };
         let ignored = if secret == KEY { file } else { secret };
-        let (counting_value, counting_origin) = self.0.get(counts)?;
-        let (ignored_value, ignored_origin) = self.0.get(ignored)?;
+        let (counting_value, counting_origin) = self.values.get(counts)?;
+        let (ignored_value, ignored_origin) = self.values.get(ignored)?;
         if counting_value.is_empty()
             || ignored_value.is_empty()
             || ignored_origin <= counting_origin
@@ -74,7 +88,7 @@ impl RawSettings {
                 suggestion(&name)
             )));
         }
-        self.0.insert(name, (value, origin));
+        self.values.insert(name, (value, origin));
         Ok(())
     }
 }
@@ -133,6 +147,8 @@ fn variable(name: &str) -> String {
 fn read_file(path: &Path, values: &mut RawSettings) -> Result<(), ConfigError> {
     let text = fs::read_to_string(path).map_err(|cause| file_error(path, &cause))?;
     let table = text.parse::<toml::Table>().map_err(|cause| file_error(path, &cause))?;
+    // A reader of the log does not know the working directory.
+    values.file = Some(absolute(path).unwrap_or_else(|_| path.to_owned()));
     for (section, entry) in table {
         let toml::Value::Table(entries) = entry else {
             return Err(file_error(path, &format!("{section} is not in a section")));
