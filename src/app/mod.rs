@@ -21,6 +21,7 @@ pub mod secrets;
 mod server;
 mod server_storage;
 mod services;
+mod settings_check;
 mod standard_progress;
 mod systemd;
 pub mod verify;
@@ -33,6 +34,7 @@ pub use demo::{
 };
 pub use reload::{ServerLaunch, allow_connections};
 pub use server::ServerProcess;
+pub use settings_check::unusable_files;
 pub use standard_progress::forget_standard_progress;
 
 use ownership::{OwnershipCheck, OwnershipUse, StoreOwnership};

@@ -36,7 +36,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use serde_json::{Value, json};
 
-use crate::app::OpenArchive;
+use crate::app::{self, OpenArchive};
 use crate::runtime::config::{self, Config, RawSettings, SettingSources};
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::modes;
@@ -261,12 +261,26 @@ enum CliCommand {
     #[command(hide = true)]
     Limited(subprocess::LimitedArgs),
     /// Prints every setting with its value, default, source, unit and meaning.
+    #[command(args_conflicts_with_subcommands = true)]
     Config {
         #[command(flatten)]
         common: CommonArgs,
         /// Prints a JSON array.
         #[arg(long)]
         json: bool,
+        #[command(subcommand)]
+        command: Option<ConfigCommand>,
+    },
+}
+
+/// The subcommands of `wirephoto config`.
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Checks the settings and opens the files that they name, as the service would; exit status 2 if something
+    /// is wrong. Run it before a start and before a reload.
+    Check {
+        #[command(flatten)]
+        common: CommonArgs,
     },
 }
 
@@ -471,7 +485,12 @@ fn dispatch(command: CliCommand) -> Result<(), CommandFailure> {
         }
         CliCommand::Pdf(arguments) => subprocess::pdf(&arguments).map_err(program_failure),
         CliCommand::Limited(arguments) => subprocess::limited(&arguments).map_err(program_failure),
-        CliCommand::Config { common, json } => print_config(&common.sources(&[]), json),
+        CliCommand::Config { command: Some(ConfigCommand::Check { common }), .. } => {
+            check_config(&common.sources(&[]))
+        }
+        CliCommand::Config { common, json, command: None } => {
+            print_config(&common.sources(&[]), json)
+        }
     }
 }
 
@@ -487,6 +506,20 @@ fn reindex(config: &Config, json: bool) -> Result<(), CommandFailure> {
          a process that is not running does so at its start"
     );
     print_result(json, &json!({ "items": items }), &text);
+    Ok(())
+}
+
+/// Checks the settings and the files that they name.
+fn check_config(sources: &SettingSources) -> Result<(), CommandFailure> {
+    let (config, values) = config::load(sources)?;
+    print_warnings(&values);
+    let problems = app::unusable_files(&config, &config.rows(&values));
+    if !problems.is_empty() {
+        return usage(problems.join("\nwirephoto: "));
+    }
+    let file =
+        values.file().map_or_else(|| "no file".to_owned(), |file| file.display().to_string());
+    print_line(&format!("the settings are valid and their files can be read ({file})"));
     Ok(())
 }
 

@@ -90,6 +90,43 @@ fn unknown_and_invalid_settings_fail_every_command_by_name() {
 }
 
 #[test]
+fn files_that_settings_name_are_opened_before_a_start_needs_them() {
+    let check = |settings: &[&str], status: i32| {
+        let settings = settings.iter().flat_map(|setting| ["--set", *setting]);
+        let arguments: Vec<_> = ["config", "check"].into_iter().chain(settings).collect();
+        let (stdout, stderr, code) = run(&arguments, &[]);
+        assert_eq!(code, Some(status), "{stderr}");
+        stdout + &stderr
+    };
+    assert!(check(&[], 0).contains("the settings are valid"));
+    // A log and a key are created when they are needed.
+    check(&["telemetry.log_file=new.log", "secrets.key_file=new.key"], 0);
+    let said = check(
+        &[
+            "server.tls_certificate=/missing/chain.pem",
+            "server.tls_key=/missing/key.pem",
+            "database.password_file=/missing/password",
+            "push.ca=/missing/ca.pem",
+            "media.watermark_png=/",
+            "telemetry.log_file=/missing/folder/log",
+            "mail.templates=/missing/templates",
+        ],
+        2,
+    );
+    for part in [
+        "server.tls_certificate: /missing/chain.pem",
+        "database.password_file: /missing/password cannot be read",
+        "push.ca: /missing/ca.pem",
+        "media.watermark_png: / is a folder",
+        "telemetry.log_file: /missing/folder/log cannot be created",
+        "/missing/templates",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(check(&["media.preview_px=1"], 2).contains("media.preview_px"));
+}
+
+#[test]
 fn bad_usage_is_status_2_and_failure_status_1() {
     for arguments in [&["nonsense"][..], &["ingest"], &["import"], &["serve", "--port", "1"]] {
         assert_eq!(run(arguments, &[]).2, Some(2), "{arguments:?}");

@@ -1,0 +1,64 @@
+//! Opens the files that settings name, for `wirephoto config check`.
+
+use std::{
+    fs::{self, File},
+    path::Path,
+};
+
+use super::reload;
+use crate::runtime::config::{Config, SettingRow};
+use crate::runtime::tls_client::CustomAuthority;
+use crate::transport::mail_templates::MailTemplates;
+
+/// The settings of the certificate and its key, which are read together.
+const TLS: [&str; 2] = ["server.tls_certificate", "server.tls_key"];
+/// Settings whose file the service creates.
+const CREATED: [&str; 2] = ["secrets.key_file", "telemetry.log_file"];
+
+/// Opens every file that `rows`, the settings of `config`, name, and reads certificates, their key and mail
+/// templates as the service does. Creates nothing and connects to nothing.
+///
+/// Returns a line for each file that cannot be used, with the name of its setting.
+#[must_use]
+pub fn unusable_files(config: &Config, rows: &[SettingRow]) -> Vec<String> {
+    let named = rows.iter().filter(|row| row.unit == "file" && !row.value.is_empty());
+    let named = named.filter(|row| !TLS.contains(&row.name));
+    let mut problems: Vec<String> = named
+        .filter_map(|row| {
+            let problem = open(row.name, Path::new(&row.value)).err()?;
+            Some(format!("{}: {problem}", row.name))
+        })
+        .collect();
+    problems.extend(reload::certificate(config).err().map(|cause| cause.to_string()));
+    let overrides = Some(config.mail.templates.as_path());
+    let overrides = overrides.filter(|folder| !folder.as_os_str().is_empty());
+    let templates = MailTemplates::compile(overrides);
+    problems.extend(templates.err().map(|cause| cause.to_string()));
+    problems
+}
+
+/// Opens the file `path` of the setting `name`; the error begins with the path.
+fn open(name: &str, path: &Path) -> Result<(), String> {
+    if name.ends_with("ca") {
+        return CustomAuthority::read_file(path).map(drop);
+    }
+    let shown = path.display();
+    if CREATED.contains(&name) && !path.exists() {
+        // The parent of a bare name is empty, and the working directory exists.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if folder.is_none_or(Path::is_dir) {
+            return Ok(());
+        }
+        return Err(format!("{shown} cannot be created: its folder does not exist"));
+    }
+    let metadata = fs::metadata(path);
+    let metadata = metadata.map_err(|cause| format!("{shown} cannot be read: {cause}"))?;
+    if metadata.is_dir() {
+        return Err(format!("{shown} is a folder"));
+    }
+    // Opening a pipe would wait for its other end.
+    if metadata.is_file() && name != "telemetry.log_file" {
+        File::open(path).map_err(|cause| format!("{shown} cannot be read: {cause}"))?;
+    }
+    Ok(())
+}
