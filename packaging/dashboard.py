@@ -57,6 +57,10 @@ ROWS = [
         ("Settings that differ between nodes", "short", [
             (f"max by (setting) (wirephoto_nodes_differ{{{S}}})", "{{setting}}"),
         ]),
+        ("Nodes by machine", "short", [
+            (f"max by (instance, node, host, listen, role) (wirephoto_node_info{{{S}}})",
+             "{{instance}}: {{host}} {{listen}} {{role}} {{node}}"),
+        ]),
         ("Live nodes", "short", [(largest("wirephoto_nodes"), "nodes")]),
         ("Leases held", "short", [
             (total("wirephoto_lease_held", "lease"), "{{lease}}"),

@@ -9,7 +9,7 @@ use super::{OpenArchive, warnings};
 use crate::cluster::findings::{
     DatabaseState, DiskState, judge_database, judge_differences, judge_disk, judge_nodes,
 };
-use crate::cluster::membership::{self, NodeDescription, Volume};
+use crate::cluster::membership::{self, NodeDescription, Volume, node_label};
 use crate::cluster::readiness::write_probe;
 use crate::runtime::clock;
 use crate::runtime::config::{Config, OriginalsLocation};
@@ -140,7 +140,7 @@ fn node_findings(config: &Config, db: &Db) -> Result<Vec<Finding>> {
     }
     let own = ("this command".to_owned(), NodeDescription::new(config.alike()));
     let others =
-        nodes.iter().map(|node| (node.row.node.clone(), NodeDescription::from_row(&node.row)));
+        nodes.iter().map(|node| (node_label(&node.row), NodeDescription::from_row(&node.row)));
     found.extend(judge_differences(std::iter::once(own).chain(others)));
     Ok(found)
 }

@@ -51,6 +51,7 @@ use crate::media::original::OriginalStore;
 use crate::runtime::clock;
 use crate::runtime::config::{
     BucketCredentials, Config, OriginalsLocation, PdfActiveContent, SecretSource, find_program,
+    host_name,
 };
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::memory_budget::MemoryBudget;
@@ -245,7 +246,8 @@ impl OpenArchive {
     /// Starts an incarnation of this process in the cluster of the database; it ends when the returned keeper
     /// is dropped.
     pub fn join_cluster(&self, config: &Config) -> Result<(ClusterNode, MembershipKeeper)> {
-        let about = NodeDescription::new(config.alike());
+        let listen = config.server.listen.to_string();
+        let about = NodeDescription::new(config.alike()).at(host_name(), listen);
         let role = config.server.role;
         let node = ClusterNode::start(&self.db, &config.data.dir, role, about, clock::now())?;
         let keeper = node.start_heartbeat()?;

@@ -32,6 +32,7 @@ use crate::http;
 use crate::http::listener::ListenerSettings;
 use crate::http::{AppState, ProcessState};
 use crate::runtime::clock;
+use crate::runtime::config::{Config, host_name};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::telemetry;
 use crate::runtime::traces::TraceExporter;
@@ -67,6 +68,7 @@ impl ServerProcess {
     ) -> Result<Self> {
         let mut config = launch.config.clone();
         let metrics = telemetry::start_metrics()?;
+        announce(&config, &node);
         let (traces, export) = start_traces(&config)?;
         let required_fields = config.ingest.required_fields.0.clone();
         let ingest = archive.ingest(&config)?.for_server().with_required_fields(required_fields);
@@ -166,6 +168,20 @@ impl ServerProcess {
         drop(self.keeper);
         Ok(())
     }
+}
+
+/// Reports which node of which machine this process is, in the log and as a metric.
+fn announce(config: &Config, node: &ClusterNode) {
+    // An edge has no name, because it writes nothing.
+    let name = node.name().unwrap_or_default();
+    let host = host_name();
+    let listen = config.server.listen.to_string();
+    let role = config.server.role.as_str();
+    tracing::info!(node = name, host, listen, role, "node started");
+    metrics::gauge!(
+        telemetry::NODE_INFO, "node" => name, "host" => host, "listen" => listen, "role" => role
+    )
+    .set(1.0);
 }
 
 /// Creates the runtime and starts to catch signals in it.

@@ -4,20 +4,24 @@ use serde_json::{Value, json};
 
 use super::table::print_list;
 use super::{CommandFailure, open_archive};
-use crate::cluster::membership::{self, ObservedNode, limits::HEARTBEAT_TIMEOUT};
+use crate::cluster::membership::{self, NodeDescription, ObservedNode, limits::HEARTBEAT_TIMEOUT};
 use crate::runtime::config::Config;
 
 /// Lists the nodes, after observing their heartbeats.
 pub(super) fn list(config: &Config, json: bool) -> Result<(), CommandFailure> {
     let nodes = membership::observe(&open_archive(config)?.db, HEARTBEAT_TIMEOUT)?;
-    let head = ["NODE", "ROLE", "HEARTBEATS", "LAST SEEN", "LEASES", "INCARNATION"];
+    let head =
+        ["NODE", "HOST", "LISTEN", "ROLE", "HEARTBEATS", "LAST SEEN", "LEASES", "INCARNATION"];
     print_list(json, &nodes, facts, head, row);
     Ok(())
 }
 
 fn facts(node: &ObservedNode) -> Value {
+    let about = NodeDescription::from_row(&node.row);
     json!({
         "node": node.row.node,
+        "host": about.host,
+        "listen": about.listen,
         "role": node.row.role,
         "alive": node.is_alive,
         "heartbeat": node.row.heartbeat,
@@ -27,7 +31,8 @@ fn facts(node: &ObservedNode) -> Value {
     })
 }
 
-fn row(node: &ObservedNode) -> [String; 6] {
+fn row(node: &ObservedNode) -> [String; 8] {
+    let about = NodeDescription::from_row(&node.row);
     let alive = match node.is_alive {
         Some(true) => "yes",
         Some(false) => "no",
@@ -35,6 +40,8 @@ fn row(node: &ObservedNode) -> [String; 6] {
     };
     [
         node.row.node.clone(),
+        about.host,
+        about.listen,
         node.row.role.clone(),
         alive.to_owned(),
         node.row.seen.to_string(),

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, io, path::Path};
 use api::operation::{Finding, FindingLevel};
 use jiff::Timestamp;
 
-use super::membership::{NodeDescription, ObservedNode, limits::SKEW_S};
+use super::membership::{NodeDescription, ObservedNode, limits::SKEW_S, node_label};
 use crate::storage::database::DatabaseFacts;
 
 /// Used connections of a database server, in percent of its limit, at which a warning is issued.
@@ -106,7 +106,7 @@ fn judge_node(node: &ObservedNode, now: Timestamp) -> Finding {
     let row = &node.row;
     let about = NodeDescription::from_row(row);
     let version = if about.version.is_empty() { "unknown" } else { &about.version };
-    let mut text = format!("{} ({}, version {version})", row.node, row.role);
+    let mut text = format!("{}, version {version}", node_label(row));
     let mut level = FindingLevel::Fine;
     if node.is_alive == Some(false) {
         level = FindingLevel::Problem;

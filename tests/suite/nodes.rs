@@ -269,6 +269,24 @@ fn a_command_lists_live_nodes_with_their_leases() {
 }
 
 #[test]
+fn a_node_can_be_found_on_its_machine() {
+    let server = server(&QUICK);
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap().trim().to_owned();
+    let nodes = listed(&server);
+    let place = (&nodes[0]["host"], &nodes[0]["listen"]);
+    assert_eq!(place, (&json!(host), &json!("127.0.0.1:0")), "{nodes:?}");
+    let name = nodes[0]["node"].as_str().unwrap();
+    let label = format!("{name} ({host}, 127.0.0.1:0, all)");
+    let found = String::from_utf8(server.command(&["doctor"]).stdout).unwrap();
+    assert!(found.contains(&label), "{label}: {found}");
+    let log = server.log();
+    let line = log.lines().find(|line| line.contains("node started")).unwrap();
+    assert!(line.contains(name) && line.contains(&host), "{line}");
+    assert_eq!(server.metric("wirephoto_node_info", name), 1.0);
+    assert_eq!(server.metric("wirephoto_node_info", &format!("host=\"{host}\"")), 1.0);
+}
+
+#[test]
 fn a_single_node_is_listed_alone() {
     let server = server(&QUICK);
     server.until("it to match", || matches(&server).then_some(()));

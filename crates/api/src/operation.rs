@@ -176,6 +176,10 @@ pub struct RecentDiagnostics {
 #[serde(rename_all = "camelCase")]
 pub struct ServiceNode {
     pub name: String,
+    /// The name of its machine; empty if a different version does not publish it.
+    pub host: String,
+    /// The address that it listens on, as in its settings.
+    pub listen: String,
     pub role: String,
     /// True for the node that answers.
     pub own: bool,

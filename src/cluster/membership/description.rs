@@ -1,4 +1,4 @@
-//! The version, settings and current faults of a node, which it publishes in its row.
+//! The machine, version, settings and current faults of a node, which it publishes in its row.
 
 use std::collections::BTreeMap;
 
@@ -51,6 +51,10 @@ pub fn faults_of(row: &NodeRow) -> Option<Vec<NodeFault>> {
 #[serde(default)]
 pub struct NodeDescription {
     pub version: String,
+    /// The name of the machine; empty if it is unknown.
+    pub host: String,
+    /// The address that the node listens on, as in its settings.
+    pub listen: String,
     /// Settings that should be equal on all nodes, by name; none is secret.
     pub settings: BTreeMap<String, String>,
 }
@@ -58,7 +62,13 @@ pub struct NodeDescription {
 impl NodeDescription {
     /// Describes a process of this version with these settings.
     pub fn new(settings: BTreeMap<String, String>) -> Self {
-        Self { version: env!("CARGO_PKG_VERSION").to_owned(), settings }
+        Self { version: env!("CARGO_PKG_VERSION").to_owned(), settings, ..Self::default() }
+    }
+
+    /// Adds the name of the machine and the address that the node listens on.
+    #[must_use]
+    pub fn at(self, host: String, listen: String) -> Self {
+        Self { host, listen, ..self }
     }
 
     /// Reads the description in the row of a node. It is empty if a different version wrote an unknown
@@ -83,6 +93,17 @@ impl NodeDescription {
         }
         names
     }
+}
+
+/// Returns the name of a node for logs and findings, with its machine, the address that it listens on and its
+/// role, so that an operator finds the process.
+#[must_use]
+pub fn node_label(row: &NodeRow) -> String {
+    let NodeDescription { host, listen, .. } = NodeDescription::from_row(row);
+    // A node of an earlier version published neither.
+    let place = [host.as_str(), listen.as_str(), row.role.as_str()];
+    let place = place.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+    format!("{} ({})", row.node, place.join(", "))
 }
 
 #[cfg(test)]

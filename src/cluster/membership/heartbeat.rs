@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::limits::{
     HEARTBEAT_INTERVAL, HEARTBEAT_INTERVAL_ALONE, HEARTBEAT_TIMEOUT, HEARTBEATS_MIN, SKEW_S,
 };
-use super::{ClusterLease, ClusterNode, NodeDescription, acquire_free};
+use super::{ClusterLease, ClusterNode, NodeDescription, acquire_free, node_label};
 use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::failure_log::FailureLog;
 use crate::runtime::telemetry;
@@ -144,16 +144,19 @@ impl PeerObservations {
         let mut expired = Vec::new();
         for row in nodes.iter().filter(|row| row.incarnation != incarnation) {
             if self.is_expired(row) {
-                expired.push((row.incarnation, row.heartbeat));
+                expired.push(row);
             }
         }
-        for (dead, heartbeat) in expired {
+        for row in expired {
+            let dead = row.incarnation;
+            let heartbeat = row.heartbeat;
             let now = clock::now();
             // The transaction compares the heartbeat again: a node that woke up in the meantime stays alive.
             let ended =
                 db.write_urgent(move |tx| tx.end_expired_incarnation(dead, heartbeat, now));
             if ended? {
-                tracing::warn!(incarnation = %dead, "a node is dead, others take over its work");
+                let node = node_label(row);
+                tracing::warn!(incarnation = %dead, node, "a node is dead, others take over its work");
             }
         }
         self.compare_settings(node, &nodes, incarnation);
@@ -195,7 +198,7 @@ impl PeerObservations {
         let skew_s = clock::now().duration_since(row.seen).as_secs_f64();
         seen.is_reported = skew_s.abs() >= SKEW_S;
         if seen.is_reported && !warned {
-            let node = &row.node;
+            let node = node_label(row);
             tracing::warn!(node, seconds = skew_s, "the clock of another node differs");
         }
         false
@@ -206,7 +209,7 @@ impl PeerObservations {
         let mut found = BTreeMap::new();
         for row in nodes.iter().filter(|row| row.incarnation != incarnation) {
             for name in node.inner.about.differences(&NodeDescription::from_row(row)) {
-                found.entry(name).or_insert_with(|| row.node.clone());
+                found.entry(name).or_insert_with(|| node_label(row));
             }
         }
         if found == self.differences {

@@ -601,6 +601,13 @@ pub fn system_user() -> String {
     user.unwrap_or_default()
 }
 
+/// Returns the name of this machine, or of the container; empty if the system does not tell it.
+#[must_use]
+pub fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
+
 fn first_non_empty<'a>(urls: &[&'a BaseUrl]) -> &'a str {
     urls.iter().map(|url| url.0.as_str()).find(|url| !url.is_empty()).unwrap_or_default()
 }

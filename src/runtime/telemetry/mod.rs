@@ -167,6 +167,8 @@ metric_table! {
         "Seconds since the oldest change that has not been purged at a CDN, by address";
     Gauge FOLLOW_BEHIND_SECONDS = "wirephoto_follow_behind_seconds":
         "Seconds since this node last reached the end of the item log";
+    Gauge NODE_INFO = "wirephoto_node_info":
+        "1; says which node this is, by node, host, listen (its address in the settings), role";
     Gauge NODES = "wirephoto_nodes": "Live nodes of the cluster";
     Gauge NODES_DIFFER = "wirephoto_nodes_differ":
         "1 for a setting that differs on another live node";

@@ -117,6 +117,7 @@ fn check_figures(node: &Value) {
     assert!(figures["renderWorkers"].as_u64() > Some(0), "{node}");
     assert!(node["seen"].is_string() && node["figuresAt"].is_string(), "{node}");
     assert_eq!(node["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(node["listen"], "127.0.0.1:0", "{node}");
 }
 
 #[test]

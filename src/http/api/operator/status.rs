@@ -17,7 +17,7 @@ use crate::cluster::findings::{
     DatabaseState, DiskState, judge_database, judge_differences, judge_disk, judge_nodes,
 };
 use crate::cluster::membership::limits::HEARTBEAT_TIMEOUT;
-use crate::cluster::membership::{NodeDescription, ObservedNode, figures_of};
+use crate::cluster::membership::{NodeDescription, ObservedNode, figures_of, node_label};
 use crate::http::ItemCount;
 use crate::http::api::binding::ApiRequest;
 use crate::runtime::clock;
@@ -187,6 +187,8 @@ impl NodeFacts {
         let ObservedNode { row, is_alive, leases } = self.observed;
         ServiceNode {
             name: row.node,
+            host: self.about.host,
+            listen: self.about.listen,
             role: row.role,
             own: self.is_own,
             version: self.about.version,
@@ -217,7 +219,7 @@ fn findings(
     let observed: Vec<ObservedNode> = nodes.iter().map(|node| node.observed.clone()).collect();
     found.extend(judge_nodes(&observed, asked));
     found.extend(judge_differences(
-        nodes.iter().map(|node| (node.observed.row.node.clone(), node.about.clone())),
+        nodes.iter().map(|node| (node_label(&node.observed.row), node.about.clone())),
     ));
     found.extend(nodes.iter().flat_map(|node| full_disks(node, required_bytes)));
     found.sort_by_key(|finding| Reverse(finding.level));
@@ -237,7 +239,7 @@ fn full_disks(node: &NodeFacts, required_bytes: u64) -> Vec<Finding> {
     });
     let full = judged.filter(|finding| finding.level != FindingLevel::Fine);
     let named = full.map(|finding| {
-        let text = format!("{}: {}", node.observed.row.node, finding.text);
+        let text = format!("{}: {}", node_label(&node.observed.row), finding.text);
         Finding { text, ..finding }
     });
     named.collect()
