@@ -5,6 +5,7 @@
 
 use super::CliCommand;
 use super::accounts::{ClientCommand, KeyCommand, UserCommand};
+use super::agreements::{AgreementCommand, LicenseCommand, OrganizationCommand, ProductCommand};
 use super::audit_record::{AuditExtent, CommandEvent};
 use super::channels::{ChannelArgs, ChannelCommand, DeliveryCommand, NewChannelArgs};
 use super::demo::DemoCommand;
@@ -89,6 +90,10 @@ pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
             of_command("check --repair")
         }
         CliCommand::Reindex { .. } => of_command("reindex"),
+        CliCommand::Organization(command) => of_organization(command),
+        CliCommand::Agreement(command) => of_agreement(command),
+        CliCommand::Product(command) => of_product(command),
+        CliCommand::License(command) => of_license(command),
         CliCommand::User(command) => of_user(command),
         CliCommand::Client(command) => of_client(command),
         CliCommand::Key(command) => of_key(command),
@@ -102,6 +107,34 @@ pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
         CliCommand::SigningKey(SigningKeyCommand::Rotate { .. }) => of_command("signing-key rotate"),
         CliCommand::Demo(DemoCommand::Remove { .. }) => of_command("demo remove"),
         CliCommand::Secrets(SecretsCommand::Rotate { .. }) => of_command("secrets rotate"),
+    }
+}
+
+fn of_organization(command: &OrganizationCommand) -> AuditExtent {
+    match command {
+        OrganizationCommand::List(_) | OrganizationCommand::Show { .. } => AuditExtent::Nothing,
+        OrganizationCommand::Add(new) => of_command(format!("organization add {}", new.id)),
+    }
+}
+
+fn of_agreement(command: &AgreementCommand) -> AuditExtent {
+    match command {
+        AgreementCommand::List { .. } | AgreementCommand::Show { .. } => AuditExtent::Nothing,
+        AgreementCommand::Add(new) => of_command(format!("agreement add {}", new.id)),
+    }
+}
+
+fn of_product(command: &ProductCommand) -> AuditExtent {
+    match command {
+        ProductCommand::List(_) | ProductCommand::Show { .. } => AuditExtent::Nothing,
+        ProductCommand::Add(new) => of_command(format!("product add {}", new.code)),
+    }
+}
+
+fn of_license(command: &LicenseCommand) -> AuditExtent {
+    match command {
+        LicenseCommand::List { .. } | LicenseCommand::Show { .. } => AuditExtent::Nothing,
+        LicenseCommand::Add(new) => of_command(format!("license add for {}", new.product)),
     }
 }
 

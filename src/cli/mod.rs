@@ -1,6 +1,7 @@
 //! The command line. The only module that prints to standard output and standard error.
 
 mod accounts;
+mod agreements;
 mod audit;
 mod audit_extent;
 mod audit_record;
@@ -103,6 +104,18 @@ enum CliCommand {
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
+    /// Adds, lists and shows organizations, the customers of the agency.
+    #[command(subcommand)]
+    Organization(agreements::OrganizationCommand),
+    /// Adds, lists and shows agreements of organizations.
+    #[command(subcommand)]
+    Agreement(agreements::AgreementCommand),
+    /// Adds, lists and shows products, which agreements cover.
+    #[command(subcommand)]
+    Product(agreements::ProductCommand),
+    /// Adds, lists and shows licences, the price list for orders. `licence` is the same command.
+    #[command(subcommand, alias = "licence")]
+    License(agreements::LicenseCommand),
     /// Adds, lists, disables and enables users.
     #[command(subcommand)]
     User(accounts::UserCommand),
@@ -446,6 +459,10 @@ fn dispatch(command: CliCommand) -> Result<(), CommandFailure> {
         CliCommand::Import { common, json, file } => {
             accounts::import(&common.config()?, &file, json)
         }
+        CliCommand::Organization(command) => agreements::organization(command),
+        CliCommand::Agreement(command) => agreements::agreement(command),
+        CliCommand::Product(command) => agreements::product(command),
+        CliCommand::License(command) => agreements::license(command),
         CliCommand::User(command) => accounts::user(command),
         CliCommand::Client(command) => accounts::client(command),
         CliCommand::SigningKey(command) => signing_key::run(command),

@@ -269,6 +269,53 @@ fn a_client_with_enforced_scopes_is_added_and_listed_as_such() {
 }
 
 #[test]
+fn a_customer_is_set_up_without_an_accounts_file() {
+    let workspace = Workspace::empty();
+    let mail = ["--mail-domain", "Desk.example"];
+    workspace.ok(&[&["organization", "add", "7", "--name", "Desk"][..], &mail].concat());
+    workspace.ok(&["product", "add", "FOTO", "--name", "Photo"]);
+    let kind = ["--organization", "7", "--type", "Prepaid", "--prepaid", "10"];
+    let until = ["--product", "FOTO", "--expires", "2030-01-01T00:00:00Z"];
+    workspace.ok(&[&["agreement", "add", "1"][..], &kind, &until].concat());
+    let price = ["--period", "Year", "--price", "1200.00"];
+    workspace.ok(&[&["licence", "add", "FOTO"][..], &price].concat());
+    workspace.ok(&["user", "add", "editor", "--organization", "7", "--agreement", "1"]);
+
+    let organization = workspace.json(&["organization", "show", "7"]);
+    assert_eq!(organization["mailDomains"], json!(["desk.example"]));
+    let agreement = &workspace.json(&["agreement", "list", "--organization", "7"])[0];
+    assert_eq!(agreement["prepaids"], json!({ "total": 10, "remaining": 10 }));
+    assert_eq!(
+        (&agreement["products"], &agreement["approver"]),
+        (&json!(["FOTO"]), &json!("owner"))
+    );
+    assert_eq!(agreement["expires"], "2030-01-01T00:00:00Z");
+    assert_eq!(workspace.json(&["agreement", "list", "--organization", "8"]), json!([]));
+    let license = &workspace.json(&["license", "list", "--product", "FOTO"])[0];
+    assert_eq!((&license["period"], &license["price"]), (&json!("Year"), &json!("1200.00")));
+    let uuid = license["uuid"].as_str().unwrap();
+    assert_eq!(&workspace.json(&["license", "show", uuid]), license);
+    let (table, _) = workspace.ok(&["agreement", "list"]);
+    assert!(table.starts_with("ID") && table.contains("10 of 10"), "{table}");
+    let (shown, _) = workspace.ok(&["product", "show", "FOTO"]);
+    assert!(shown.starts_with("PROPERTY") && shown.contains("Photo"), "{shown}");
+
+    let check = |arguments: &[&str], part: &str| {
+        let (_, stderr) = texts(&workspace.run(arguments, ""), Some(1));
+        assert!(stderr.contains(part), "{arguments:?}: {stderr}");
+    };
+    check(&["organization", "add", "7"], "organization 7: exists already");
+    check(&["product", "add", "FOTO"], r#"product "FOTO": exists already"#);
+    let id = workspace.json(&["product", "show", "FOTO"])["id"].to_string();
+    check(&["product", "add", "OTHER", "--id", &id], "exists already");
+    let again = ["agreement", "add", "1", "--organization", "7", "--type", "Direct"];
+    check(&again, "agreement 1: exists already");
+    check(&["license", "add", "FOTO", "--uuid", uuid], "exists already");
+    check(&["license", "add", "TEXT"], "product TEXT does not exist");
+    check(&["agreement", "show", "9"], "agreement 9 does not exist");
+}
+
+#[test]
 fn failures_name_their_object_with_status_1_and_bad_usage_is_status_2() {
     let workspace = Workspace::empty();
     workspace.import(&demo_accounts());

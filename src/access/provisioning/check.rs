@@ -16,7 +16,7 @@ use model::account::{AgreementId, OrganizationId, ProductId};
 
 /// Checks `file` for duplicates and dangling references.
 ///
-/// With `only_new`, users, clients, keys and channels that exist already are refused.
+/// With `only_new`, objects that exist already are refused.
 pub(super) fn check(
     file: &ValidAccounts,
     tx: &ReadTx<'_>,
@@ -24,6 +24,9 @@ pub(super) fn check(
 ) -> Result<(), AccountsError> {
     check_duplicates(file)?;
     let references = EntryReferences::new(file, tx);
+    if only_new {
+        refuse_stored(file, tx)?;
+    }
     for entry in &file.products {
         references.product(entry)?;
     }
@@ -58,6 +61,31 @@ pub(super) fn check(
 
 fn refuse(place: &str, why: impl Into<String>) -> AccountsError {
     AccountsError::Entry { entry: place.to_owned(), why: why.into() }
+}
+
+/// Refuses organizations, products, agreements and licences that exist already.
+fn refuse_stored(file: &ValidAccounts, tx: &ReadTx<'_>) -> Result<(), AccountsError> {
+    for entry in &file.organizations {
+        refuse_known(&entry.place, tx.find_organization(entry.value.id)?.is_some())?;
+    }
+    for entry in &file.products {
+        let ProductEntry { id, code, .. } = &entry.value;
+        let has_code = tx.find_product_id(code)?.is_some();
+        // An entry with the number of a stored product would rename that product.
+        let named = id.map(|id| tx.find_product_code(id)).transpose()?.flatten();
+        refuse_known(&entry.place, has_code || named.is_some())?;
+    }
+    for entry in &file.agreements {
+        refuse_known(&entry.place, tx.find_agreement_owner(entry.value.id)?.is_some())?;
+    }
+    for entry in &file.licenses {
+        refuse_known(&entry.place, tx.has_license(entry.value.uuid)?)?;
+    }
+    Ok(())
+}
+
+fn refuse_known(place: &str, is_known: bool) -> Result<(), AccountsError> {
+    if is_known { Err(refuse(place, "exists already")) } else { Ok(()) }
 }
 
 /// Refuses entries that name the same object twice.

@@ -72,7 +72,7 @@ impl ImportReport {
 /// The input of an import.
 pub(super) struct AccountsImport {
     pub(super) file: ValidAccounts,
-    /// True if users, clients, keys and channels must not exist yet.
+    /// True if the objects of the file must not exist yet.
     pub(super) only_new: bool,
     /// Name and value of a state to write in the same transaction.
     pub(super) note: Option<(String, String)>,

@@ -11,6 +11,7 @@
 //!
 //! Errors never repeat a password, a secret or a key.
 
+mod agreements;
 mod channels;
 mod check;
 mod file;
@@ -21,6 +22,7 @@ mod single;
 #[cfg(test)]
 mod tests;
 
+pub use agreements::{AgreementRecord, LicenseRecord, OrganizationRecord, ProductRecord};
 pub use channels::{
     ChannelProblem, ChannelRequest, channel_formats, channel_settings, shown_settings,
     typed_settings,

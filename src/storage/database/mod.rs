@@ -50,7 +50,7 @@ pub use lock::DirectoryLock;
 pub use log_follower::{FollowedChanges, LogFollower};
 pub use migrations::LATEST as SCHEMA_NUMBER;
 pub use sqlite::DatabaseSnapshot;
-pub use statements::accounts::CallerKey;
+pub use statements::accounts::{CallerKey, ListedAgreement};
 pub use statements::audit::{AuditFilter, ListedEvent};
 pub use statements::channels::NewChannel;
 pub use statements::check::{DatabaseInspection, NamedOriginal};

@@ -10,8 +10,8 @@ use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbResult;
 use model::ContentHash;
 use model::account::{
-    AccessLevels, Account, Agreement, AgreementId, Organization, OrganizationId, PhoneNumbers,
-    PrepaidDownloads, Product, User, UserId,
+    AccessLevels, Account, Agreement, AgreementId, Approver, Organization, OrganizationId,
+    PhoneNumbers, PrepaidDownloads, Product, User, UserId,
 };
 
 /// An API key that identifies a caller.
@@ -23,6 +23,14 @@ pub struct CallerKey {
     pub id: i64,
     /// True if the key changes nothing.
     pub read_only: bool,
+}
+
+/// An agreement in the operator's list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedAgreement {
+    pub agreement: Agreement,
+    /// The approver of orders under the agreement.
+    pub approver: Approver,
 }
 
 /// The columns that [`read_user`] reads.
@@ -56,6 +64,27 @@ pub(super) fn read_product(row: &dyn ResultRow) -> DbResult<Product> {
         code: row.get("code")?,
         name: row.get("name")?,
         description: row.get("description")?,
+    })
+}
+
+/// The columns that [`read_organization`] reads.
+const ORGANIZATION_COLUMNS: &str =
+    "organization_id, name, currency, country, address, phone_direct, mail_domains";
+
+/// Reads the columns [`ORGANIZATION_COLUMNS`].
+fn read_organization(row: &dyn ResultRow) -> DbResult<Organization> {
+    let id: OrganizationId = row.get("organization_id")?;
+    let what = format!("organization {id}");
+    let domains: Option<String> = row.get("mail_domains")?;
+    let domains = domains.map(|text| parse_json(&what, &text)).transpose()?;
+    Ok(Organization {
+        id,
+        name: row.get("name")?,
+        currency: row.get("currency")?,
+        country: row.get("country")?,
+        address: parse_json(&what, row.text("address")?)?,
+        phone_direct: row.get("phone_direct")?,
+        mail_domains: domains.unwrap_or_default(),
     })
 }
 
@@ -103,21 +132,35 @@ impl ReadTx<'_> {
 
     /// Finds the organization with this id.
     pub fn find_organization(&self, id: OrganizationId) -> DbResult<Option<Organization>> {
-        let sql = "SELECT name, currency, country, address, phone_direct, mail_domains
-             FROM organizations WHERE organization_id = ?1";
-        self.tx.find(sql, params![id], |row| {
-            let what = format!("organization {id}");
-            let domains: Option<String> = row.get("mail_domains")?;
-            let domains = domains.map(|text| parse_json(&what, &text)).transpose()?;
-            Ok(Organization {
-                id,
-                name: row.get("name")?,
-                currency: row.get("currency")?,
-                country: row.get("country")?,
-                address: parse_json(&what, row.text("address")?)?,
-                phone_direct: row.get("phone_direct")?,
-                mail_domains: domains.unwrap_or_default(),
-            })
+        let sql =
+            format!("SELECT {ORGANIZATION_COLUMNS} FROM organizations WHERE organization_id = ?1");
+        self.tx.find(&sql, params![id], read_organization)
+    }
+
+    /// Lists all organizations in the order of their numbers.
+    pub fn list_stored_organizations(&self) -> DbResult<Vec<Organization>> {
+        let sql =
+            format!("SELECT {ORGANIZATION_COLUMNS} FROM organizations ORDER BY organization_id");
+        self.tx.list(&sql, params![], read_organization)
+    }
+
+    /// Lists all products in the order of their numbers.
+    pub fn list_stored_products(&self) -> DbResult<Vec<Product>> {
+        let sql = "SELECT product_id, code, name, description FROM products ORDER BY product_id";
+        self.tx.list(sql, params![], read_product)
+    }
+
+    /// Lists all agreements in the order of their numbers, including expired ones.
+    pub fn list_stored_agreements(&self) -> DbResult<Vec<ListedAgreement>> {
+        let sql =
+            format!("SELECT {AGREEMENT_COLUMNS}, approver FROM agreements ORDER BY agreement_id");
+        self.tx.list(&sql, params![], |row| {
+            let agreement = self.read_agreement(row)?;
+            let approver: Option<String> = row.get("approver")?;
+            let what = format!("agreement {}", agreement.id);
+            // The default approver is not stored.
+            let approver = approver.map(|word| parse(&what, &word)).transpose()?;
+            Ok(ListedAgreement { agreement, approver: approver.unwrap_or_default() })
         })
     }
 

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged, print_json};
 use crate::storage::database::account_change::AccountChange;
@@ -69,6 +70,11 @@ impl ReadTx<'_> {
     /// Finds the product with this code.
     pub fn find_product_id(&self, code: &str) -> DbResult<Option<ProductId>> {
         self.tx.find_value("SELECT product_id FROM products WHERE code = ?1", params![code])
+    }
+
+    /// Returns whether there is a licence with this UUID.
+    pub fn has_license(&self, uuid: Uuid) -> DbResult<bool> {
+        self.tx.exists("SELECT 1 FROM licenses WHERE uuid = ?1", params![uuid])
     }
 
     /// Finds the organization that the agreement belongs to.
@@ -183,8 +189,7 @@ impl WriteTx<'_> {
 
     /// Writes a licence, whose product must exist. No cache contains licences.
     pub fn put_license(&self, new: &LicenseEntry) -> DbResult<PutOutcome> {
-        let sql = "SELECT 1 FROM licenses WHERE uuid = ?1";
-        let existed = self.tx.exists(sql, params![new.uuid])?;
+        let existed = self.has_license(new.uuid)?;
         let sql =
             "INSERT INTO licenses AS old (uuid, product_id, period, volume, price, description)
              SELECT ?1, product_id, ?3, ?4, ?5, ?6 FROM products WHERE code = ?2

@@ -222,6 +222,14 @@ impl ReadTx<'_> {
         Ok(licenses)
     }
 
+    /// Lists all licences in the order in which they were added.
+    pub fn list_stored_licenses(&self) -> DbResult<Vec<License>> {
+        let sql = "SELECT product_id, code, name, products.description,
+                 uuid, period, volume, price, licenses.description AS license_description
+             FROM licenses JOIN products USING (product_id) ORDER BY licenses.rowid";
+        self.tx.list(sql, params![], read_license)
+    }
+
     /// Lists `size` orders after the `start` newest ones, newest first.
     pub fn list_orders(
         &self,
