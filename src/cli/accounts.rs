@@ -1,16 +1,18 @@
-//! `wirephoto import` and the commands for users, clients and API keys.
+//! `wirephoto import`, `wirephoto accounts` and the commands for users, clients and API keys.
 //!
 //! Secrets are printed to standard output, alone on their line unless `--json` is given; messages about them
 //! are printed to standard error.
 
 use std::{
-    io::{self, BufRead, Read},
-    path::Path,
+    fs::OpenOptions,
+    io::{self, BufRead, Read, Write},
+    path::{Path, PathBuf},
 };
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
+use super::manual::write_error;
 use super::table::print_list;
 use super::values::word;
 use super::{
@@ -44,6 +46,41 @@ pub(super) fn import(config: &Config, file: &Path, json: bool) -> Result<(), Com
         }
     }
     Ok(())
+}
+
+/// The subcommands of `wirephoto accounts`.
+#[derive(Debug, Subcommand)]
+pub(super) enum AccountsCommand {
+    /// Writes all accounts as an accounts file, which `wirephoto import` reads.
+    ///
+    /// Without --with-secrets it has no passwords, client secrets, API keys and channels; an import into the
+    /// same archive leaves those as they are. Revoked keys are left out.
+    Export {
+        #[command(flatten)]
+        common: CommonArgs,
+        /// Adds the hashes of passwords, client secrets and API keys, and the channels with the passwords in
+        /// their settings.
+        #[arg(long)]
+        with_secrets: bool,
+        /// File to write, which must not exist yet; by default standard output.
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+}
+
+pub(super) fn accounts(command: &AccountsCommand) -> Result<(), CommandFailure> {
+    let AccountsCommand::Export { common, with_secrets, file } = command;
+    let config = common.config()?;
+    let exported = open_archive(&config)?.accounts(&config)?.export(*with_secrets)?;
+    let text = format!("{exported:#}");
+    let Some(file) = file else {
+        print_line(&text);
+        return Ok(());
+    };
+    // A file that exists may be readable by others.
+    let opened = OpenOptions::new().write(true).create_new(true).open(file);
+    let written = opened.and_then(|mut opened| writeln!(opened, "{text}"));
+    written.map_err(|cause| write_error(file, &cause))
 }
 
 /// The arguments that all of these commands share.

@@ -4,7 +4,7 @@
 //! Arguments are added to an event one by one, never as a whole, because some of them are secrets.
 
 use super::CliCommand;
-use super::accounts::{ClientCommand, KeyCommand, UserCommand};
+use super::accounts::{AccountsCommand, ClientCommand, KeyCommand, UserCommand};
 use super::agreements::{AgreementCommand, LicenseCommand, OrganizationCommand, ProductCommand};
 use super::audit_record::{AuditExtent, CommandEvent};
 use super::channels::{ChannelArgs, ChannelCommand, DeliveryCommand, NewChannelArgs};
@@ -90,6 +90,7 @@ pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
             of_command("check --repair")
         }
         CliCommand::Reindex { .. } => of_command("reindex"),
+        CliCommand::Accounts(command) => of_accounts(command),
         CliCommand::Organization(command) => of_organization(command),
         CliCommand::Agreement(command) => of_agreement(command),
         CliCommand::Product(command) => of_product(command),
@@ -108,6 +109,11 @@ pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
         CliCommand::Demo(DemoCommand::Remove { .. }) => of_command("demo remove"),
         CliCommand::Secrets(SecretsCommand::Rotate { .. }) => of_command("secrets rotate"),
     }
+}
+
+fn of_accounts(command: &AccountsCommand) -> AuditExtent {
+    let AccountsCommand::Export { with_secrets, .. } = command;
+    of_command(if *with_secrets { "accounts export --with-secrets" } else { "accounts export" })
 }
 
 fn of_organization(command: &OrganizationCommand) -> AuditExtent {

@@ -104,6 +104,9 @@ enum CliCommand {
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
+    /// Exports accounts as an accounts file.
+    #[command(subcommand)]
+    Accounts(accounts::AccountsCommand),
     /// Adds, lists and shows organizations, the customers of the agency.
     #[command(subcommand)]
     Organization(agreements::OrganizationCommand),
@@ -459,6 +462,7 @@ fn dispatch(command: CliCommand) -> Result<(), CommandFailure> {
         CliCommand::Import { common, json, file } => {
             accounts::import(&common.config()?, &file, json)
         }
+        CliCommand::Accounts(command) => accounts::accounts(&command),
         CliCommand::Organization(command) => agreements::organization(command),
         CliCommand::Agreement(command) => agreements::agreement(command),
         CliCommand::Product(command) => agreements::product(command),

@@ -268,6 +268,47 @@ fn a_client_with_enforced_scopes_is_added_and_listed_as_such() {
     assert!(table.contains("confidential, scopes enforced, tokens of 600 s"), "{table}");
 }
 
+/// The numbers of `counted` entries in the report of an import, by list.
+fn counted(report: &Value, counted: &str) -> Vec<u64> {
+    let lists = report.as_object().unwrap().values();
+    lists.map(|counts| counts[counted].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn an_export_moves_accounts_with_their_passwords_to_another_archive() {
+    let workspace = Workspace::empty();
+    let first = workspace.import(&demo_accounts());
+    let file = workspace.dir.path().join("export.json");
+    let export = ["accounts", "export", "--with-secrets", &file.to_string_lossy()];
+    workspace.ok(&export);
+    let (_, said) = texts(&workspace.run(&export, ""), Some(1));
+    assert!(said.contains("export.json") && said.contains("exists"), "{said}");
+    let other = Workspace::empty();
+    let moved = other.import(&file);
+    assert_eq!(counted(&moved, "created"), counted(&first, "created"));
+    // Each password, secret and key in plain text belongs to its hash.
+    let again = other.import(&demo_accounts());
+    assert_eq!(counted(&again, "unchanged"), counted(&first, "created"));
+    let (exported, _) = other.ok(&["accounts", "export", "--with-secrets"]);
+    assert_eq!(exported, fs::read_to_string(&file).unwrap());
+}
+
+#[test]
+fn an_export_without_secrets_has_none_and_changes_nothing() {
+    let workspace = Workspace::empty();
+    workspace.import(&demo_accounts());
+    let file = workspace.dir.path().join("export.json");
+    workspace.ok(&["accounts", "export", &file.to_string_lossy()]);
+    let text = fs::read_to_string(&file).unwrap();
+    for secret in ["argon2", "Hash", "settings"] {
+        assert!(!text.contains(secret), "{secret}: {text}");
+    }
+    let report = workspace.import(&file);
+    assert_eq!(counted(&report, "created").iter().sum::<u64>(), 0, "{report}");
+    assert_eq!(counted(&report, "updated").iter().sum::<u64>(), 0, "{report}");
+    assert!(counted(&report, "unchanged").iter().sum::<u64>() > 0, "{report}");
+}
+
 #[test]
 fn a_customer_is_set_up_without_an_accounts_file() {
     let workspace = Workspace::empty();

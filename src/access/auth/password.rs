@@ -66,6 +66,12 @@ impl Argon2Hasher {
         Ok(hash.to_string())
     }
 
+    /// Returns whether `hash` is a PHC string, the form of the hashes that are compared with passwords.
+    #[must_use]
+    pub fn is_hash(hash: &str) -> bool {
+        PasswordHash::new(hash).is_ok()
+    }
+
     /// Returns whether `hash` was computed from `password`.
     pub fn verify(&self, password: &str, hash: &str) -> bool {
         let Ok(hash) = PasswordHash::new(hash) else { return false };

@@ -37,13 +37,12 @@ pub struct ChannelRequest {
 
 /// Checks an entry of an accounts file.
 pub(super) fn row(entry: ChannelEntry) -> Result<NewChannel, String> {
-    let ChannelEntry { owner, name, method, formats, settings } = entry;
+    let ChannelEntry { owner, name, method, formats, settings, active, by_user } = entry;
     let id = ChannelId::new(&owner, &name).map_err(|error| format!("name: {error}"))?;
     let formats = channel_formats(&formats).map_err(|problem| problem.to_string())?;
     let settings = channel_settings(method, settings.reveal().clone());
     let settings = settings.map_err(|problem| problem.to_string())?;
-    // An import leaves the activity of an existing channel unchanged.
-    Ok(NewChannel { id, method, formats, settings, active: None, by_user: false })
+    Ok(NewChannel { id, method, formats, settings, active, by_user })
 }
 
 /// The reason why a new channel is refused. The text never repeats the value of a setting.

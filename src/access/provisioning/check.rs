@@ -247,7 +247,8 @@ impl<'a> EntryReferences<'a> {
         }
         // An entry without a secret keeps the stored secret.
         let has_stored_secret = stored.is_some_and(|stored| stored.secret.is_some());
-        if new.public || new.client_secret.is_some() || has_stored_secret {
+        let has_secret = new.client_secret.is_some() || new.client_secret_hash.is_some();
+        if new.public || has_secret || has_stored_secret {
             return Ok(());
         }
         let why = "client_secret: is missing: a client that is not public needs one";

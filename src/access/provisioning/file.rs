@@ -6,12 +6,13 @@ use serde::Deserializer;
 use serde_path_to_error::{Path, Segment, Track};
 
 use super::{AccountsError, channels};
+use crate::access::auth::Argon2Hasher;
 use crate::runtime::limits::{API_KEY_BYTES_MAX, ROLES_MAX};
 use crate::storage::database::{NewApiKey, NewChannel};
 use model::ContentHash;
 use model::account::accounts_file::{
     AccountsFile, AgreementEntry, ApiKeyEntry, ClientEntry, ClientScopes, LicenseEntry,
-    OrganizationEntry, ProductEntry, UserEntry,
+    OrganizationEntry, PlaintextSecret, ProductEntry, SecretHash, UserEntry,
 };
 use model::account::{AgreementType, Organization};
 
@@ -209,7 +210,25 @@ fn user(entry: UserEntry) -> Result<UserEntry, String> {
     if entry.roles.len() > ROLES_MAX {
         return Err(format!("roles: a user has at most {ROLES_MAX} roles"));
     }
+    check_hash("passwordHash", entry.password_hash.as_ref(), entry.password.as_ref())?;
     Ok(entry)
+}
+
+/// Checks the hash of a secret in the property `name`: it replaces the secret in plain text.
+fn check_hash(
+    name: &str,
+    hash: Option<&SecretHash>,
+    plaintext: Option<&PlaintextSecret>,
+) -> Result<(), String> {
+    let Some(hash) = hash else { return Ok(()) };
+    if plaintext.is_some() {
+        return Err(format!("{name}: is only for entries without the secret itself"));
+    }
+    if Argon2Hasher::is_hash(hash.reveal()) {
+        Ok(())
+    } else {
+        Err(format!("{name}: expected an argon2id hash"))
+    }
 }
 
 fn client(entry: ClientEntry) -> Result<ClientEntry, String> {
@@ -220,6 +239,11 @@ fn client(entry: ClientEntry) -> Result<ClientEntry, String> {
     if entry.public && entry.client_secret.is_some() {
         return Err("client_secret: a public client has none".to_owned());
     }
+    if entry.public && entry.client_secret_hash.is_some() {
+        return Err("client_secret_hash: a public client has no secret".to_owned());
+    }
+    let hash = entry.client_secret_hash.as_ref();
+    check_hash("client_secret_hash", hash, entry.client_secret.as_ref())?;
     let Some(seconds) = entry.access_token_s else { return Ok(entry) };
     match entry.scopes {
         ClientScopes::Contract => {
@@ -233,7 +257,23 @@ fn client(entry: ClientEntry) -> Result<ClientEntry, String> {
 }
 
 fn api_key(entry: ApiKeyEntry) -> Result<NewApiKey, String> {
-    let key = entry.key.reveal();
+    let key_hash = match (&entry.key, entry.key_hash) {
+        (Some(key), None) => hash_key(key)?,
+        (None, Some(hash)) => hash,
+        (Some(_), Some(_)) => return Err("keyHash: is only for entries without key".to_owned()),
+        (None, None) => return Err("key: is missing".to_owned()),
+    };
+    Ok(NewApiKey {
+        key_hash,
+        user_name: entry.user.to_string(),
+        name: entry.name.map(|name| name.to_string()).unwrap_or_default(),
+        read_only: entry.read_only,
+    })
+}
+
+/// Returns the hash of a key, if it has the form of a key.
+fn hash_key(key: &PlaintextSecret) -> Result<ContentHash, String> {
+    let key = key.reveal();
     if key.chars().count() < KEY_CHARS_MIN || key.len() > API_KEY_BYTES_MAX {
         let why = format!("a key has {KEY_CHARS_MIN} to {API_KEY_BYTES_MAX} characters");
         return Err(format!("key: {why}"));
@@ -242,10 +282,5 @@ fn api_key(entry: ApiKeyEntry) -> Result<NewApiKey, String> {
     if !key.chars().all(|c| c.is_ascii_graphic()) {
         return Err("key: a key has printable ASCII characters and no spaces".to_owned());
     }
-    Ok(NewApiKey {
-        key_hash: ContentHash::new(key.as_bytes()),
-        user_name: entry.user.to_string(),
-        name: entry.name.map(|name| name.to_string()).unwrap_or_default(),
-        read_only: entry.read_only,
-    })
+    Ok(ContentHash::new(key.as_bytes()))
 }

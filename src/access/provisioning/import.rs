@@ -10,7 +10,7 @@ use crate::runtime::limits::IMPORT_TRIES;
 use crate::storage::audit::{self, AuditAction, AuditEvent};
 use crate::storage::database::{DbError, PutOutcome, ReadTx, WriteTx};
 use model::ContentHash;
-use model::account::accounts_file::PlaintextSecret;
+use model::account::accounts_file::{PlaintextSecret, SecretHash};
 
 /// Numbers of imported entries of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -76,6 +76,20 @@ pub(super) struct AccountsImport {
     pub(super) only_new: bool,
     /// Name and value of a state to write in the same transaction.
     pub(super) note: Option<(String, String)>,
+}
+
+/// A password or a client's secret in a file: in plain text, or the hash that an export wrote.
+#[derive(Clone, Copy)]
+enum StatedSecret<'a> {
+    Plaintext(&'a PlaintextSecret),
+    Hash(&'a SecretHash),
+}
+
+impl<'a> StatedSecret<'a> {
+    /// Returns the secret of an entry, which has at most one of the two; `None` if it has neither.
+    fn new(plaintext: Option<&'a PlaintextSecret>, hash: Option<&'a SecretHash>) -> Option<Self> {
+        plaintext.map(Self::Plaintext).or(hash.map(Self::Hash))
+    }
 }
 
 /// Hashes of the users' passwords and then of the clients' secrets, in the order of the file.
@@ -147,8 +161,14 @@ impl Accounts {
         file: &ValidAccounts,
         stored: &[Option<String>],
     ) -> Result<SecretHashes, AccountsError> {
-        let users = file.users.iter().map(|entry| entry.value.password.as_ref());
-        let clients = file.clients.iter().map(|entry| entry.value.client_secret.as_ref());
+        let users = file.users.iter().map(|entry| {
+            let user = &entry.value;
+            StatedSecret::new(user.password.as_ref(), user.password_hash.as_ref())
+        });
+        let clients = file.clients.iter().map(|entry| {
+            let client = &entry.value;
+            StatedSecret::new(client.client_secret.as_ref(), client.client_secret_hash.as_ref())
+        });
         let stored_hashes = stored.iter().map(Option::as_deref);
         let work: Vec<_> = users.chain(clients).zip(stored_hashes).collect();
         let mut hashes = Vec::with_capacity(work.len());
@@ -176,15 +196,22 @@ impl Accounts {
         Ok(hashes)
     }
 
-    /// Returns the new hash of `plaintext`; `None` if there is nothing to hash or `stored` matches it.
+    /// Returns the new hash of `secret`; `None` if there is no secret or `stored` matches it.
     fn hash_one(
         &self,
-        plaintext: Option<&PlaintextSecret>,
+        secret: Option<StatedSecret<'_>>,
         stored: Option<&str>,
     ) -> Result<Option<String>, AccountsError> {
         // A matching hash is not replaced, so that a repeated import changes nothing and ends no
         // sessions.
-        let Some(plaintext) = plaintext.map(PlaintextSecret::reveal) else { return Ok(None) };
+        let plaintext = match secret {
+            None => return Ok(None),
+            Some(StatedSecret::Hash(hash)) => {
+                let hash = hash.reveal();
+                return Ok((stored != Some(hash)).then(|| hash.to_owned()));
+            }
+            Some(StatedSecret::Plaintext(plaintext)) => plaintext.reveal(),
+        };
         if stored.is_some_and(|stored| self.hasher.verify(plaintext, stored)) {
             return Ok(None);
         }

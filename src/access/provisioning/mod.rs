@@ -6,14 +6,17 @@
 //!
 //! Entries are upserts: a stated value replaces the stored value, and objects without an entry stay
 //! unchanged. These values also stay unchanged: a password, a client's secret and the activity of a user if
-//! the entry does not state them; the activity of a client; the remaining prepaid downloads, unless a
-//! different number was bought; the revocation of a key; and the activity of a channel.
+//! the entry does not state them; the activity of a client or a channel, likewise; the remaining prepaid
+//! downloads, unless a different number was bought; and the revocation of a key.
+//!
+//! An export writes such a file. It has hashes instead of secrets in plain text.
 //!
 //! Errors never repeat a password, a secret or a key.
 
 mod agreements;
 mod channels;
 mod check;
+mod export;
 mod file;
 mod import;
 mod published_accounts;

@@ -566,3 +566,35 @@ fn list_places(value: &Value, at: String, places: &mut Vec<String>) {
     }
     places.push(at);
 }
+
+#[test]
+fn an_export_enables_no_disabled_client_and_lifts_no_limit_of_a_channel() {
+    let (accounts, _dir) = open();
+    import(&accounts, &with("/channels/0/byUser", json!(true))).unwrap();
+    accounts.set_client_active("desk", false, now()).unwrap();
+    accounts.set_channel_active("editor", "desk", false).unwrap();
+    let exported = accounts.export(true).unwrap();
+    let (copy, _copy_dir) = open();
+    import(&copy, &exported).unwrap();
+    let clients = copy.list_clients().unwrap();
+    let desk = clients.iter().find(|client| client.client_id == "desk").unwrap();
+    assert!(!desk.active && desk.secret.is_some());
+    let channels = copy.list_channels(None).unwrap();
+    assert!(channels[0].by_user && !channels[0].active);
+    assert_eq!(copy.export(true).unwrap(), exported);
+}
+
+#[test]
+fn err_hashes_are_refused_without_repeating_them() {
+    let (accounts, _dir) = open();
+    let check = |pointer: &str, value: Value, part: &str| {
+        refused(&accounts, &with(pointer, value), part);
+    };
+    let hash = json!("$argon2id$v=19$m=8,t=1,p=1$d2lyZXBob3RvLWRvY3MtMQ");
+    check("/users/0/passwordHash", hash.clone(), "passwordHash: is only for entries without");
+    check("/users/1/passwordHash", json!(SECRETS[0]), "passwordHash: expected an argon2id hash");
+    check("/clients/0/client_secret_hash", hash.clone(), "client_secret_hash: is only for");
+    check("/clients/1/client_secret_hash", hash, "client_secret_hash: a public client has no");
+    check("/apiKeys/0/keyHash", json!(SECRETS[2]), "keyHash: expected a SHA-256 hash");
+    check("/apiKeys/0/key", Value::Null, "key: is missing");
+}

@@ -329,8 +329,8 @@ impl WriteTx<'_> {
         self.tx.find_value(sql, values)
     }
 
-    /// Writes a client. `secret` is the argon2id hash of a new secret; `None` keeps the current one. An
-    /// existing client stays active or inactive; a new one is active.
+    /// Writes a client. `secret` is the argon2id hash of a new secret; `None` keeps the current one. Unless
+    /// the entry says otherwise, an existing client stays active or inactive, and a new one is active.
     pub fn put_client(
         &self,
         new: &ClientEntry,
@@ -338,6 +338,7 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> DbResult<PutOutcome> {
         let existing = self.find_client(&new.client_id)?;
+        let was_active = existing.as_ref().is_none_or(|existing| existing.active);
         let stored_secret = existing.as_ref().and_then(|existing| existing.secret.clone());
         let client = OAuthClient {
             client_id: new.client_id.to_string(),
@@ -346,8 +347,9 @@ impl WriteTx<'_> {
             secret: secret.map(str::to_owned).or(stored_secret).filter(|_| !new.public),
             redirect_uris: new.redirect_uris.iter().map(ToString::to_string).collect(),
             grants: new.grants.clone(),
-            // A client that was disabled by hand stays disabled (contract operation-15).
-            active: existing.as_ref().is_none_or(|existing| existing.active),
+            // A client that was disabled by hand stays disabled (contract operation-15), unless the entry says
+            // otherwise.
+            active: new.active.unwrap_or(was_active),
             scopes_enforced: new.scopes == ClientScopes::Enforced,
             access_token_s: new.access_token_s,
             read_only: new.read_only,
@@ -363,6 +365,7 @@ impl WriteTx<'_> {
             // Caches contain these properties together with the client's tokens.
             self.log_account_change(AccountChange::Everything, now)?;
         }
+        let is_active = client.active;
         let grants: Vec<_> = client.grants.iter().map(|grant| grant.as_str()).collect();
         let sql = "INSERT INTO clients (client_id, name, secret, redirect_uris, grants, active,
                  created_ms, scopes_enforced, access_token_s, read_only)
@@ -384,6 +387,10 @@ impl WriteTx<'_> {
             client.read_only
         ];
         self.tx.run(sql, values)?;
+        if is_active != was_active {
+            // The tokens of the client become valid or invalid with it.
+            self.set_client_active(&new.client_id, is_active, now)?;
+        }
         Ok(if existing.is_some() { PutOutcome::Updated } else { PutOutcome::Created })
     }
 

@@ -5,7 +5,8 @@ use jiff::Timestamp;
 use super::{
     ReadTx, WriteTx,
     accounts::{USER_COLUMNS, read_user},
-    optional_time, parse_json, read_agreements, time,
+    import::NewApiKey,
+    optional_time, parse, parse_json, read_agreements, time,
 };
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{ResultRow, ToParam, params};
@@ -88,6 +89,28 @@ impl ReadTx<'_> {
             let user = read_user(row)?;
             let agreements = read_agreements(&format!("agreements of user {}", user.id), row)?;
             Ok(ListedUser { user, has_password: row.get("has_password")?, agreements })
+        })
+    }
+
+    /// Lists the users that have a password, each with the argon2id hash of the password.
+    pub fn list_password_hashes(&self) -> DbResult<Vec<(UserId, String)>> {
+        let sql = "SELECT user_id, password FROM users WHERE password IS NOT NULL";
+        self.tx.list(sql, params![], |row| Ok((row.get("user_id")?, row.get("password")?)))
+    }
+
+    /// Lists the API keys that are not revoked, as they were written, in the order of their numbers.
+    pub fn list_key_hashes(&self) -> DbResult<Vec<NewApiKey>> {
+        let sql = "SELECT key_hash, user_name, name, read_only
+             FROM api_keys JOIN users USING (user_id)
+             WHERE revoked_ms IS NULL ORDER BY key_id";
+        self.tx.list(sql, params![], |row| {
+            let user_name: String = row.get("user_name")?;
+            Ok(NewApiKey {
+                key_hash: parse(&format!("API key of {user_name}"), row.text("key_hash")?)?,
+                user_name,
+                name: row.get("name")?,
+                read_only: row.get("read_only")?,
+            })
         })
     }
 

@@ -16,12 +16,14 @@ use super::{
     AccessLevels, AgreementId, AgreementType, Approver, ChannelMethod, ChannelSettings, GrantType,
     LicensePeriod, Money, OrganizationAddresses, OrganizationId, ProductId, UserId,
 };
+use crate::ContentHash;
 use objects::{
-    JsonObject, distinct, list, object_or_default, product_id, read_settings, read_time, read_uuid,
+    JsonObject, distinct, list, object_or_default, product_id, read_hash, read_settings,
+    read_time, read_uuid,
 };
 pub(super) use objects::{object, or_default};
 pub use texts::{
-    AsciiWord, EmailAddress, MailDomain, MultiLineText, PlaintextSecret, RedirectUri,
+    AsciiWord, EmailAddress, MailDomain, MultiLineText, PlaintextSecret, RedirectUri, SecretHash,
     SingleLineText, UserName,
 };
 
@@ -162,6 +164,8 @@ pub struct UserEntry {
     pub user_name: UserName,
     /// `None` keeps the present password; a new user without one cannot log in.
     pub password: Option<PlaintextSecret>,
+    /// The hash of the password, as an export has it, instead of the password.
+    pub password_hash: Option<SecretHash>,
     /// The organization that the user belongs to.
     pub organization: Option<OrganizationId>,
     /// Agreements of the organization.
@@ -199,6 +203,8 @@ pub struct ClientEntry {
     pub client_id: AsciiWord,
     /// `None` keeps the present secret; a public client has none.
     pub client_secret: Option<PlaintextSecret>,
+    /// The hash of the secret, as an export has it, instead of the secret.
+    pub client_secret_hash: Option<SecretHash>,
     /// The display name; `None`: the client id.
     pub name: Option<SingleLineText>,
     /// True for a client that cannot keep a secret.
@@ -216,6 +222,8 @@ pub struct ClientEntry {
     /// True for a client whose tokens change nothing.
     #[serde(rename = "readOnly", default, deserialize_with = "or_default")]
     pub read_only: bool,
+    /// `false` locks the client out. `None` keeps the present state; a new client is active.
+    pub active: Option<bool>,
 }
 
 /// The scopes that the tokens of a client need (contract login-14).
@@ -229,13 +237,16 @@ pub enum ClientScopes {
     Enforced,
 }
 
-/// An API key, which is identified by the key itself.
+/// An API key, which is identified by the key itself: an entry has the key or its hash.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApiKeyEntry {
     /// User name of the owner.
     pub user: UserName,
-    pub key: PlaintextSecret,
+    pub key: Option<PlaintextSecret>,
+    /// The SHA-256 of the key, as an export has it.
+    #[serde(rename = "keyHash", default, deserialize_with = "read_hash")]
+    pub key_hash: Option<ContentHash>,
     /// The name that the owner gave it.
     pub name: Option<SingleLineText>,
     /// True for a key that changes nothing.
@@ -255,4 +266,9 @@ pub struct ChannelEntry {
     pub formats: Vec<String>,
     #[serde(default, deserialize_with = "read_settings")]
     pub settings: ChannelSettings,
+    /// `false` disables the channel. `None` keeps the present state; a new channel is active.
+    pub active: Option<bool>,
+    /// True if the owner defined the settings: such a channel may connect only to public addresses.
+    #[serde(rename = "byUser", default, deserialize_with = "or_default")]
+    pub by_user: bool,
 }

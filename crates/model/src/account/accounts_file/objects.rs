@@ -11,6 +11,7 @@ use serde::{
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::ContentHash;
 use crate::account::{ChannelSettings, ProductId};
 
 /// A JSON object. The derived code for a struct would also accept an array of the values in field order.
@@ -118,6 +119,15 @@ pub(super) fn read_time<'de, D: Deserializer<'de>>(
 pub(super) fn read_uuid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Uuid, D::Error> {
     let text = String::deserialize(deserializer)?;
     text.parse().map_err(|_| Error::custom("expected a UUID"))
+}
+
+/// Reads an optional SHA-256 hash. The error of [`ContentHash`] would repeat the text, which may be a key.
+pub(super) fn read_hash<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<ContentHash>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
+    let hash = text.parse::<ContentHash>();
+    hash.map(Some).map_err(|_| Error::custom("expected a SHA-256 hash of 64 hex digits"))
 }
 
 /// Reads the settings of a channel, which may be missing.

@@ -146,3 +146,35 @@ impl fmt::Debug for PlaintextSecret {
         f.write_str("***")
     }
 }
+
+/// The argon2id hash of a password or of a client's secret, as an export has it. `Debug` hides it, and there is neither
+/// `Display` nor `Serialize`.
+#[derive(Clone, Deserialize)]
+#[serde(try_from = "String")]
+pub struct SecretHash(String);
+
+impl SecretHash {
+    /// Returns the hash, to be stored.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for SecretHash {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        if text.starts_with("$argon2id$") && text.len() <= PASSWORD_BYTES_MAX {
+            Ok(Self(text))
+        } else {
+            Err("expected an argon2id hash".to_owned())
+        }
+    }
+}
+
+impl fmt::Debug for SecretHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
