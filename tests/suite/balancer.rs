@@ -14,12 +14,14 @@ use std::{
     thread,
 };
 
-use reqwest::Method;
+use reqwest::{Certificate, Method, Version, blocking::Client, redirect::Policy};
 use serde_json::{Value, json};
 
 use crate::{
     cdn::{Front, example, port_of},
     common::{DEMO_KEY, Server, news, ports::free_port},
+    documented::{pages::block, run::substitute},
+    receivers::python,
 };
 
 /// Ids that contain, or nearly contain, the suffixes that other URLs strip.
@@ -434,4 +436,31 @@ fn a_balancer_without_a_healthy_node_answers_json_with_retry_after() {
             check_balancer_error(front.until("an answer", ask), &[502, 503]);
         }
     }
+}
+
+#[test]
+fn haproxy_terminates_tls_with_the_documented_lines() {
+    let nodes = nodes(1, &[]);
+    let (files, port) = (tempfile::tempdir().unwrap(), free_port());
+    assert!(python("tls_files.py").arg(files.path()).status().unwrap().success());
+    let folder = files.path().join("one");
+    let listen = format!("bind 127.0.0.1:{port}");
+    let certificate = folder.join("server.pem").display().to_string();
+    let lines = substitute(
+        &block("docs/operations/load-balancing.md", "bind :443").text,
+        &[("bind :443", &listen), ("/etc/haproxy/wirephoto.pem", &certificate)],
+    );
+    let with_tls = format!("frontend wirephoto\n{lines}\n");
+    let front = haproxy(&nodes, &[("frontend wirephoto\n", &with_tls)]);
+    let authority = Certificate::from_pem(&fs::read(folder.join("ca.pem")).unwrap()).unwrap();
+    let client = Client::builder().tls_certs_only([authority]).no_proxy().redirect(Policy::none());
+    let client = client.build().unwrap();
+    let url = format!("https://127.0.0.1:{port}/media/image/a.json");
+    let answer = front.until("an answer of the node", || {
+        client.get(&url).send().ok().filter(|answer| answer.status() == 200)
+    });
+    assert_eq!(answer.version(), Version::HTTP_2);
+    let plain = front.get("/media/image/a.json");
+    let location = plain.headers()["location"].to_str().unwrap();
+    assert!(plain.status().is_redirection() && location.starts_with("https://"), "{location}");
 }

@@ -121,6 +121,11 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/operations/backup.md", "wirephoto restore", Run("backups_work_as_documented")),
     ("docs/operations/backup.md", "wirephoto check", Run("backups_work_as_documented")),
     ("docs/operations/load-balancing.md", "[server]", Settings),
+    (
+        "docs/operations/load-balancing.md",
+        "bind :443",
+        Run("haproxy_terminates_tls_with_the_documented_lines"),
+    ),
     ("docs/operations/cdn.md", "cargo test", Tests),
     ("docs/operations/cdn.md", "map $http_accept", Run(RECIPES)),
     ("docs/operations/cdn.md", "if (req.url ~", Run(RECIPES)),
