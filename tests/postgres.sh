@@ -33,7 +33,7 @@ export TEST_POSTGRES="postgres://wirephoto@127.0.0.1:$port/postgres"
 sqlite=(
     backup:: backup_bucket:: container:: damage:: faults:: migrate:: operator:: packaging:: postgres::
     systemd:: upgrades::
-    documented::maintenance:: documented::run::
+    documented::maintenance:: documented::production:: documented::run::
     attacks::at_rest::a_data_directory_open
     clients::the_public_client_library_searches clients::the_public_client_library_uses_notifications
     nodes::an_edge_does_not_start nodes::two_nodes_that_start_at_once_over_nothing

@@ -7,6 +7,7 @@
 mod links;
 mod maintenance;
 pub mod pages;
+mod production;
 mod rights;
 pub mod run;
 
@@ -296,6 +297,18 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/operations/s3.md", "garage bucket create", Run("tests/compose.py")),
     ("docs/guide/scopes.md", "wirephoto client add", Run("a_service_is_operated_as_documented")),
     ("docs/guide/scopes.md", "{\"client_id\"", Shown),
+    ("docs/operations/production.md", "sudo apt install", Run(TEN_STEPS)),
+    ("docs/operations/production.md", "sudo install -m 640", Run(TEN_STEPS)),
+    ("docs/operations/production.md", "[server]", Run(TEN_STEPS)),
+    ("docs/operations/production.md", "sudo -u wirephoto wirephoto config", Run(TEN_STEPS)),
+    ("docs/operations/production.md", "[Service]", Shown),
+    ("docs/operations/production.md", "sudo systemctl restart", Run(TEN_STEPS)),
+    ("docs/operations/production.md", "{", Run(TEN_STEPS)),
+    ("docs/operations/production.md", "sudo -u wirephoto wirephoto import", Run(TEN_STEPS)),
+    ("docs/operations/production.md", "sudo -u wirephoto wirephoto ingest", Run(TEN_STEPS)),
+    ("docs/operations/production.md", "sudo install -d", Run(TEN_STEPS)),
+    ("docs/operations/production.md", "curl --fail", Run(TEN_STEPS)),
+    ("docs/operations/production.md", "sudo systemctl reload", Run(TEN_STEPS)),
     ("docs/operations/secrets.md", "the secrets in the database", Shown),
     (
         "docs/operations/secrets.md",
@@ -319,6 +332,7 @@ const CLUSTER: &str =
 const AUDIT: &str = "the_audit_log_is_listed_as_its_documentation_shows";
 const DUMPS: &str = "a_dump_taken_while_the_service_runs_restores_the_archive_of_that_moment";
 const ORIGINALS: &str = "originals_alone_are_copied_compared_with_the_database_and_restored";
+const TEN_STEPS: &str = "a_server_is_set_up_in_the_ten_documented_steps";
 const MOVES: &str = "an_archive_moves_while_in_use_and_nothing_acknowledged_is_lost";
 
 /// Words that no line of a block without commands begins with.
