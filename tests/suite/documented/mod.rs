@@ -223,13 +223,6 @@ const REGISTER: &[(&str, &str, Proof)] = &[
         "psql",
         Run("a_test_restore_from_a_dump_works_as_documented"),
     ),
-    ("docs/operations/failures.md", "FAULT_ROUNDS=10 cargo test", Tests),
-    (
-        "docs/operations/failures.md",
-        "benches/compare/faults.sh",
-        Outside("a measurement of minutes on machines of one's own"),
-    ),
-    ("docs/operations/failures.md", "FAULT_KILLS=500 cargo test", Tests),
     ("docs/internals/fuzzing.md", "ASAN_OPTIONS=", Tests),
     ("docs/operations/untrusted-media.md", "HOSTILE_FILES=all cargo test", Tests),
     (
