@@ -302,6 +302,7 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/operations/production.md", "sudo install -d", Run(TEN_STEPS)),
     ("docs/operations/production.md", "curl --fail", Run(TEN_STEPS)),
     ("docs/operations/production.md", "sudo systemctl reload", Run(TEN_STEPS)),
+    ("docs/operations/reliability-tests.md", "FAULT_KILLS=500 cargo test", Tests),
     ("docs/operations/secrets.md", "the secrets in the database", Shown),
     (
         "docs/operations/secrets.md",
