@@ -286,7 +286,6 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/operations/s3.md", "[store]", Settings),
     ("docs/operations/s3.md", "{", Json),
     ("docs/operations/s3.md", "wirephoto: the originals", Shown),
-    ("docs/operations/s3.md", "cargo test", Tests),
     ("docs/operations/s3.md", "garage bucket create", Run("tests/compose.py")),
     ("docs/guide/scopes.md", "wirephoto client add", Run("a_service_is_operated_as_documented")),
     ("docs/guide/scopes.md", "{\"client_id\"", Shown),
