@@ -280,7 +280,6 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/operations/postgresql.md", "[database]", Settings),
     ("docs/operations/postgresql.md", "export PGPASSWORD", Run(DUMPS)),
     ("docs/operations/postgresql.md", "pg_restore", Run(DUMPS)),
-    ("docs/operations/postgresql.md", "TEST_POSTGRES=", Tests),
     ("docs/operations/server-setup.md", "[server]", Settings),
     ("docs/operations/server-setup.md", "[telemetry]", Settings),
     ("docs/operations/s3.md", "[store]", Settings),
