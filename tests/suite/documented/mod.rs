@@ -127,7 +127,6 @@ const REGISTER: &[(&str, &str, Proof)] = &[
         "bind :443",
         Run("haproxy_terminates_tls_with_the_documented_lines"),
     ),
-    ("docs/operations/cdn.md", "cargo test", Tests),
     ("docs/operations/cdn.md", "map $http_accept", Run(RECIPES)),
     ("docs/operations/cdn.md", "if (req.url ~", Run(RECIPES)),
     ("docs/operations/cdn.md", "if (req.url.path ~", Shown),
