@@ -223,7 +223,6 @@ const REGISTER: &[(&str, &str, Proof)] = &[
         Run("a_test_restore_from_a_dump_works_as_documented"),
     ),
     ("docs/internals/fuzzing.md", "ASAN_OPTIONS=", Tests),
-    ("docs/operations/untrusted-media.md", "HOSTILE_FILES=all cargo test", Tests),
     (
         "docs/operations/install.md",
         "cargo install --locked cargo-deb",
