@@ -557,12 +557,12 @@ def limits():
 
 
 TABLES = {
-    'readings': readings, 'kinds': kinds, 'caches': caches, 'renditions': renditions, 'media': media_nodes, 'search': search, 'shards': shards,
-    'matcher': matcher, 'database': database, 'writes': writes_table, 'writer': writer, 'store': store, 'bucket': bucket,
+    'kinds': kinds, 'caches': caches, 'renditions': renditions, 'media': media_nodes, 'search': search, 'shards': shards,
+    'matcher': matcher, 'database': database, 'writer': writer, 'store': store, 'bucket': bucket,
     'network': network, 'cost': cost, 'limits': limits,
 }
 # Printed, but not on the page.
-LISTS = {'measured': figures_measured, 'assumed': figures_assumed}
+LISTS = {'readings': readings, 'writes': writes_table, 'measured': figures_measured, 'assumed': figures_assumed}
 
 
 def said():
@@ -575,7 +575,7 @@ def said():
         f'{nice(mean)} items a second', f'{nice(now)} now and {nice(busy)} in the busiest seconds',
         f'{nice(pictures())} pictures', f'{nice(objects())} standard renditions', f'{nice(numbers())} years',
         f'{nice(queue_rows())} rows a second', f'{nice(pictures() * decoding() / 86_400 / 365.25)} years of decoding',
-        f'carries {nice(node_traffic() * 8 / 1e9, 1)} Gbit/s',
+        f'carries {nice(node_traffic() * 8 / 1e9, 1)} Gbit/s', f'A busy minute needs {nice(writes())} transactions a second',
     ]
 
 
