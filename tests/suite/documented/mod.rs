@@ -289,7 +289,7 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/operations/production.md", "sudo apt install", Run(TEN_STEPS)),
     ("docs/operations/production.md", "sudo install -m 640", Run(TEN_STEPS)),
     ("docs/operations/production.md", "[server]", Run(TEN_STEPS)),
-    ("docs/operations/production.md", "sudo -u wirephoto wirephoto config", Run(TEN_STEPS)),
+    ("docs/operations/production.md", "sudo -u wirephoto wirephoto config check", Run(TEN_STEPS)),
     ("docs/operations/production.md", "[Service]", Shown),
     ("docs/operations/production.md", "sudo systemctl restart", Run(TEN_STEPS)),
     ("docs/operations/production.md", "{", Run(TEN_STEPS)),

@@ -19,7 +19,7 @@ const PAGE: &str = "docs/operations/production.md";
 const COMMANDS: [&str; 9] = [
     "sudo apt install",
     "sudo install -m 640",
-    "sudo -u wirephoto wirephoto config",
+    "sudo -u wirephoto wirephoto config check",
     "sudo systemctl restart",
     "sudo -u wirephoto wirephoto import",
     "sudo -u wirephoto wirephoto ingest",
