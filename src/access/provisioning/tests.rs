@@ -568,9 +568,12 @@ fn list_places(value: &Value, at: String, places: &mut Vec<String>) {
 }
 
 #[test]
-fn an_export_enables_no_disabled_client_and_lifts_no_limit_of_a_channel() {
+fn an_export_enables_no_disabled_client_and_lifts_no_limit_of_a_channel_a_key_or_a_client() {
     let (accounts, _dir) = open();
-    import(&accounts, &with("/channels/0/byUser", json!(true))).unwrap();
+    let mut file = with("/channels/0/byUser", json!(true));
+    file["apiKeys"][0]["readOnly"] = json!(true);
+    file["clients"][1]["readOnly"] = json!(true);
+    import(&accounts, &file).unwrap();
     accounts.set_client_active("desk", false, now()).unwrap();
     accounts.set_channel_active("editor", "desk", false).unwrap();
     let exported = accounts.export(true).unwrap();
@@ -578,7 +581,10 @@ fn an_export_enables_no_disabled_client_and_lifts_no_limit_of_a_channel() {
     import(&copy, &exported).unwrap();
     let clients = copy.list_clients().unwrap();
     let desk = clients.iter().find(|client| client.client_id == "desk").unwrap();
-    assert!(!desk.active && desk.secret.is_some());
+    assert!(!desk.active && desk.secret.is_some() && !desk.read_only);
+    assert!(clients.iter().any(|client| client.client_id == "app" && client.read_only));
+    let keys = copy.list_keys(None).unwrap();
+    assert!(keys.len() == 1 && keys[0].read_only);
     let channels = copy.list_channels(None).unwrap();
     assert!(channels[0].by_user && !channels[0].active);
     assert_eq!(copy.export(true).unwrap(), exported);
