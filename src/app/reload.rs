@@ -109,6 +109,7 @@ impl SettingsReload {
         shared.edge.live_settings.set(tuned);
         shared.access.auth.set_throttle_limits(hash_limits(config));
         shared.access.oauth.set_lifetimes(lifetimes(config));
+        shared.archive.content.set_slow_ms(config.search.slow_ms);
         shared
             .distribution
             .deliveries

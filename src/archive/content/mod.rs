@@ -88,6 +88,11 @@ impl Content {
         Self { slow: SlowSearches::new(log, slow_ms), ..self }
     }
 
+    /// Records searches of `slow_ms` milliseconds or longer from now on, for all clones. Records nothing if it is 0.
+    pub fn set_slow_ms(&self, slow_ms: u32) {
+        self.slow.set_threshold(slow_ms);
+    }
+
     fn writer<L>(&self, form: DocumentForm<L>) -> AnswerWriter<L> {
         AnswerWriter { form, sizes: self.sizes, rights: Arc::clone(&self.rights) }
     }

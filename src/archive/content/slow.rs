@@ -6,14 +6,16 @@ use jiff::Timestamp;
 
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Result;
+use crate::runtime::hot_swap::HotSwap;
 use crate::storage::diagnostics::{DiagnosticLog, DiagnosticRecord};
 use crate::storage::search::SearchCriteria;
 
-/// Records searches that last at least a given time.
+/// Records searches that last at least a given time. Clones share that time.
 #[derive(Clone, Default)]
 pub(super) struct SlowSearches {
-    /// The log and the threshold; `None` if no search is recorded.
-    log: Option<(DiagnosticLog, Duration)>,
+    log: DiagnosticLog,
+    /// Duration from which a search is recorded; `None` if no search is recorded.
+    threshold: HotSwap<Option<Duration>>,
 }
 
 /// A search that may turn out to be slow.
@@ -26,32 +28,40 @@ pub(super) struct TimedSearch {
 impl SlowSearches {
     /// Records searches of `slow_ms` milliseconds or longer in `log`. Records nothing if it is 0.
     pub(super) fn new(log: DiagnosticLog, slow_ms: u32) -> Self {
-        let slow = Duration::from_millis(u64::from(slow_ms));
-        Self { log: (slow_ms > 0).then_some((log, slow)) }
+        Self { log, threshold: HotSwap::new(threshold(slow_ms)) }
+    }
+
+    /// Records searches of `slow_ms` milliseconds or longer from now on. Records nothing if it is 0.
+    pub(super) fn set_threshold(&self, slow_ms: u32) {
+        self.threshold.set(threshold(slow_ms));
     }
 
     /// Starts to measure a search.
     pub(super) fn start(&self, request: &SearchCriteria) -> TimedSearch {
         // Printed now, because the search consumes its criteria.
-        let description =
-            self.log.as_ref().map(|_| (request.query.to_string(), parameters(request)));
+        let is_recorded = self.threshold.get().is_some();
+        let description = is_recorded.then(|| (request.query.to_string(), parameters(request)));
         TimedSearch { description, stopwatch: Stopwatch::start() }
     }
 
     /// Ends the measurement, and records the search if it was slow. Also records slow searches that failed, for
     /// instance because of their time limit.
     pub(super) fn end<T>(&self, search: TimedSearch, outcome: &Result<T>, now: Timestamp) {
-        let Some((log, slow)) = &self.log else { return };
+        let Some(slow) = *self.threshold.get() else { return };
         let Some((query, mut parameters)) = search.description else { return };
         let duration = search.stopwatch.elapsed();
-        if duration < *slow {
+        if duration < slow {
             return;
         }
         if let Err(error) = outcome {
             parameters.push_str(&format!("; {}", error.message()));
         }
-        log.record(DiagnosticRecord::slow_search(query, parameters, duration, now));
+        self.log.record(DiagnosticRecord::slow_search(query, parameters, duration, now));
     }
+}
+
+fn threshold(slow_ms: u32) -> Option<Duration> {
+    (slow_ms > 0).then(|| Duration::from_millis(u64::from(slow_ms)))
 }
 
 /// Returns the parameters of a search besides its query, in the words of the API. The caller's visibility is left

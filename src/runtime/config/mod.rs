@@ -332,7 +332,7 @@ settings! {
         enabled: bool = "true", AnyValue, "", "Whether this node searches; a node that serves only media needs no index";
         open_images: bool = "true", AnyValue, "", Reload, "Whether photographs can be found without credentials";
         memory_bytes: u64 = "134217728", 0..=1_099_511_627_776, "bytes", "Memory for cached results of single words and filters, which later searches reuse";
-        slow_ms: u32 = "1000", 0..=600_000, "ms", "Time from which a search is recorded as slow, with its query and without its user, for operators; 0: none is recorded";
+        slow_ms: u32 = "1000", 0..=600_000, "ms", Reload, "Time from which a search is recorded as slow, with its query and without its user, for operators; 0: none is recorded";
         polls: usize = "1000", 1..=1_000_000, "polls", "Requests of the deprecated stream that may wait for items; more are answered 503";
         client_polls: usize = "100", 1..=1_000_000, "polls", "Requests of the deprecated stream that may wait for one user, or for one address without credentials";
         known_polls_share: f32 = "0.5", 0.0..=1.0, "", "Share of search.polls that is reserved for requests with credentials";

@@ -14,6 +14,7 @@ use crate::common::{
 use crate::deliveries::run;
 use crate::items::{form, provider, put};
 use crate::nodes::{QUICK, start_node_beside, wait_until};
+use crate::reload::reload;
 
 /// The records of a list in the API.
 fn records(api: &ApiCaller<'_>, list: &str, name: &str) -> Vec<Value> {
@@ -89,6 +90,17 @@ fn slow_searches_are_listed_with_their_query_and_duration() {
     browser.visit(&format!("{}/operator/searches", server.url));
     check_in_both_languages(&browser, "operator-searches");
     assert!(shown(&browser).contains("solnedgang"), "{}", shown(&browser));
+}
+
+#[test]
+fn a_reload_changes_the_time_from_which_a_search_is_slow() {
+    let server = Server::demo();
+    reload(&server, "[search]\nslow_ms = 1\n", "settings reloaded");
+    let api = ApiCaller::login(&server, OPERATOR);
+    server.until("a slow search", || {
+        assert_eq!(server.get("/content/v1/image/search?s=200&q=solnedgang*").status(), 200);
+        (!records(&api, "slow-search", "slowSearches").is_empty()).then_some(())
+    });
 }
 
 #[test]
