@@ -1,7 +1,7 @@
 //! Builds the responses to failed requests (contract api-13), and logs the failures.
 
 use axum::{
-    http::{HeaderValue, header},
+    http::{HeaderValue, StatusCode, header},
     response::Response,
 };
 use serde_json::json;
@@ -67,6 +67,13 @@ pub(crate) fn build(error: &Error) -> Response {
     }
     // The link needs the site's URL, which only the outer layer knows.
     response.extensions_mut().insert(HelpAnchor::for_error(error));
+    response
+}
+
+/// Builds the response to a failed request like [`build`], with a status that no kind of error has.
+pub(crate) fn build_with_status(status: StatusCode, failure: &Error) -> Response {
+    let mut response = build(failure);
+    *response.status_mut() = status;
     response
 }
 

@@ -441,6 +441,21 @@ fn a_killed_ingest_of_a_file_leaves_whole_batches_and_a_second_run_completes_it(
 }
 
 #[test]
+fn a_file_without_a_document_is_refused_with_what_is_expected() {
+    let server = empty_server();
+    let auth = provider(&server);
+    for kind in ["image/jpeg", "Video/MP4", "application/pdf; version=1.7"] {
+        let refused = put(&server, "image/x", &auth, (kind, b"\xff\xd8\xff".to_vec()));
+        assert_eq!(refused.status(), 415, "{kind}");
+        let said = refused.text().unwrap();
+        assert!(said.contains("multipart/form-data with the document as the part item"), "{said}");
+    }
+    let editor = format!("ApiKey {DEMO_KEY}");
+    let refused = put(&server, "image/x", &editor, ("image/jpeg", vec![0xff]));
+    assert_eq!(refused.status(), 403, "the right is checked first");
+}
+
+#[test]
 fn only_the_provider_sends_and_withdraws_over_http() {
     let server = empty_server();
     let item = json!({ "headline": "x" });

@@ -55,7 +55,7 @@ endpoint! {
     /// `rights` are the source rights of the files; of each property they take precedence over the files, the document
     /// and the settings.
     // The caller of `PutItem` is authenticated by its handler, which reads the body of a refused request.
-    PutItem: PUT "/ingest/v1/{mediaType}/{id}", "putItem", UnknownCaller: Access::ROLES, RawBody<ItemFiles> => PublishedItem, [RequestHeader::REQUEST_ID], NotFound {
+    PutItem: PUT "/ingest/v1/{mediaType}/{id}", "putItem", UnknownCaller: Access::ROLES, RawBody<ItemFiles> => SentItem, [RequestHeader::REQUEST_ID], NotFound {
         #[serde(flatten)]
         pub item: ItemPath,
     }
@@ -239,6 +239,24 @@ impl Answer for PublishedItem {
             });
             responses.insert(status.to_owned(), response);
         }
+    }
+}
+
+/// [`PublishedItem`] in answer to a body that may be a file without a document, which is 415.
+#[derive(Clone, Copy, Debug)]
+pub struct SentItem;
+
+impl Answer for SentItem {
+    type Content = PublishedItem;
+
+    fn describe(generator: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
+        PublishedItem::describe(generator, responses);
+        let schema = json!({ "$ref": "#/components/schemas/Errors" });
+        let refusal = json!({
+            "description": "The body is a file without a document.",
+            "content": { "application/json": { "schema": schema } },
+        });
+        responses.insert("415".to_owned(), refusal);
     }
 }
 

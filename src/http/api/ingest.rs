@@ -21,6 +21,7 @@ use crate::http::AppState;
 use crate::http::api::binding::{ApiRequest, BoundEndpoints};
 use crate::http::api::response::{no_store, plain_text};
 use crate::http::credentials;
+use crate::http::error_response;
 use crate::http::protocol::respond;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorDetail, ErrorKind, Result};
@@ -38,6 +39,8 @@ const ITEM_PART: &str = "item";
 const DOCUMENT: &str = "The document";
 /// The name of the part with the source rights.
 const RIGHTS_PART: &str = "rights";
+/// Types of bodies that are a file and not a document, or their beginning.
+const FILE_TYPES: [&str; 4] = ["image/", "video/", "audio/", "application/pdf"];
 
 /// The endpoints that publish and withdraw items.
 pub(crate) fn endpoints() -> BoundEndpoints {
@@ -60,6 +63,10 @@ async fn put_item(request: ApiRequest<PutItem>) -> Result<Response> {
             return Err(refused);
         }
     };
+    if let Some(refused) = refuse_bare_file(&parts.headers) {
+        drain_body(body).await;
+        return Ok(refused);
+    }
     let request = Request::from_parts(parts, body);
     let upload = read_upload(app.shared.archive.uploads.spool(), key.media_type, request).await?;
     let is_document_only = upload.is_document_only;
@@ -225,6 +232,22 @@ fn content_type(headers: &HeaderMap) -> String {
     let line = headers.get(header::CONTENT_TYPE).and_then(|line| line.to_str().ok());
     let kind = line.unwrap_or_default().split(';').next().unwrap_or_default();
     kind.trim().to_owned()
+}
+
+/// Builds the refusal of a body that is declared as a file, which has to be a part beside the document.
+fn refuse_bare_file(headers: &HeaderMap) -> Option<Response> {
+    let kind = content_type(headers).to_ascii_lowercase();
+    // A document is accepted with every other type, because clients declare it in many ways.
+    if !FILE_TYPES.iter().any(|file_type| kind.starts_with(file_type)) {
+        return None;
+    }
+    let message = format!(
+        "Content-Type is {}, expected multipart/form-data with the document as the part item and the file as a \
+         part such as NormalHires.jpg, or application/json with the document alone",
+        respond::shorten_input(&kind)
+    );
+    let error = Error::invalid("headers", "Content-Type", "enum", message);
+    Some(error_response::build_with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, &error))
 }
 
 /// Reads a body that is only the document.

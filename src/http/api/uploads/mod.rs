@@ -138,7 +138,8 @@ async fn append_body(
         drain_body(body).await;
         let message = "Content-Type must be application/offset+octet-stream";
         let error = Error::invalid("headers", "Content-Type", "enum", message);
-        return Ok(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, &error));
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        return Ok(error_response::build_with_status(status, &error));
     }
     match receive(writer, checksum, body).await? {
         Received::Stored(upload) => {
@@ -149,7 +150,7 @@ async fn append_body(
             let error = Error::new(ErrorKind::InvalidArgument, message);
             let error = error.with_code("checksum_mismatch");
             let status = StatusCode::from_u16(CHECKSUM_MISMATCH).map_err(Error::internal)?;
-            Ok(refusal(status, &error))
+            Ok(error_response::build_with_status(status, &error))
         }
     }
 }
@@ -233,13 +234,6 @@ async fn own_upload(app: &AppState, id: Result<String>, parts: &Parts) -> Result
     tus::check_version(&parts.headers)?;
     let caller = credentials::require_principal(app, parts).await?;
     find(app, &caller, id).await
-}
-
-/// Builds the response for an error with a status that no kind of error has.
-fn refusal(status: StatusCode, error: &Error) -> Response {
-    let mut response = error_response::build(error);
-    *response.status_mut() = status;
-    response
 }
 
 /// Checks that the caller may upload, and audits a refusal.
