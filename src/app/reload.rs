@@ -41,24 +41,25 @@ impl SettingsReload {
     /// Reopens the log file, reloads the settings from their sources, and applies the settings that can
     /// change at run time; returns the outcome as a line of text.
     ///
-    /// An invalid part changes nothing: if one setting is invalid, no setting is applied, and an invalid
-    /// certificate is not used. Errors are logged.
+    /// If one setting or the certificate is invalid, no setting is applied and the previous certificate stays in
+    /// use. Errors are logged.
     pub(super) fn reload(&mut self) -> &'static str {
-        // The parts are independent: a bad certificate must not keep the log file from being
-        // reopened.
+        // Invalid settings must not keep the log file from being reopened.
         let reopened = succeeded(
             "log file cannot be reopened, the old one stays in use",
             &self.launch.logs.reopen(),
         );
-        let applied = succeeded(
-            "settings cannot be reloaded, the previous ones stay in force",
-            &self.settings(),
-        );
-        let replaced = succeeded(
-            "certificate cannot be reloaded, the previous one stays in use",
-            &self.certificate(),
-        );
-        let all_succeeded = reopened && applied && replaced;
+        let applied = match self.read_renewed_certificate() {
+            Ok(renewed) => succeeded(
+                "settings cannot be reloaded, the previous ones stay in force",
+                &self.settings(renewed),
+            ),
+            Err(cause) => succeeded(
+                "certificate cannot be reloaded, the previous one stays in use, and no setting changes",
+                &Err(cause),
+            ),
+        };
+        let all_succeeded = reopened && applied;
         let outcome = if all_succeeded { "done" } else { "failed" };
         metrics::counter!(telemetry::RELOADS, "outcome" => outcome).increment(1);
         if all_succeeded {
@@ -68,7 +69,8 @@ impl SettingsReload {
         }
     }
 
-    fn settings(&mut self) -> Result<()> {
+    /// Reloads the settings, and uses the `renewed` certificate if TLS is enabled.
+    fn settings(&mut self, renewed: Option<Certificate>) -> Result<()> {
         let loaded = config::load(&self.launch.sources);
         let (mut next, values) =
             loaded.map_err(|cause| Error::new(ErrorKind::InvalidArgument, cause.to_string()))?;
@@ -85,6 +87,9 @@ impl SettingsReload {
         }
         if !applied.is_empty() {
             self.apply();
+        }
+        if let Some(renewed) = renewed {
+            self.use_certificate(renewed);
         }
         tracing::info!(changed = applied.join(" "), "settings reloaded");
         for warning in values.warnings() {
@@ -124,17 +129,23 @@ impl SettingsReload {
         }
     }
 
-    /// Reloads certificate and key from the files that were named at the start.
-    fn certificate(&self) -> Result<()> {
-        let Some(current) = &self.listener_settings.certificate else { return Ok(()) };
-        let certificate = read_certificate(&self.running)?;
+    /// Reads certificate and key from the files that were named at the start, if TLS is enabled.
+    fn read_renewed_certificate(&self) -> Result<Option<Certificate>> {
+        if self.listener_settings.certificate.is_none() {
+            return Ok(None);
+        }
+        read_certificate(&self.running).map(Some)
+    }
+
+    fn use_certificate(&self, renewed: Certificate) {
+        let Some(current) = &self.listener_settings.certificate else { return };
+        record_expiry(&renewed);
         // Each reload reads the certificate, but only a renewed certificate is logged.
-        let changed = certificate.expires() != current.get().expires();
-        current.set(certificate);
+        let changed = renewed.expires() != current.get().expires();
+        current.set(renewed);
         if changed {
             tracing::info!(until = %current.get().expires(), "TLS certificate reloaded");
         }
-        Ok(())
     }
 }
 
@@ -177,16 +188,19 @@ pub(super) fn certificate(config: &Config) -> Result<Option<HotSwap<Certificate>
         return Ok(None);
     }
     let certificate = read_certificate(config)?;
+    record_expiry(&certificate);
     tracing::info!(until = %certificate.expires(), "TLS certificate loaded");
     Ok(Some(HotSwap::new(certificate)))
 }
 
 fn read_certificate(config: &Config) -> Result<Certificate> {
     let server = &config.server;
-    let certificate = Certificate::read(&server.tls_certificate, &server.tls_key, clock::now())?;
+    Certificate::read(&server.tls_certificate, &server.tls_key, clock::now())
+}
+
+fn record_expiry(certificate: &Certificate) {
     // Hours fit into an `i32`, which converts to `f64` without loss; seconds would overflow in
     // 2038.
     let hours = i32::try_from(certificate.expires().as_second() / 3600).unwrap_or(i32::MAX);
     metrics::gauge!(telemetry::CERTIFICATE_EXPIRES).set(f64::from(hours) * 3600.0);
-    Ok(certificate)
 }

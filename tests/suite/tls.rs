@@ -13,6 +13,7 @@ use reqwest::{Certificate, Version, blocking::Client};
 use crate::{
     common::{DEMO_KEY, LARGE, Server, WAIT_TIMEOUT, server::wirephoto},
     receivers::python,
+    reload::reload,
 };
 
 /// Folders of certificates: `one` and `two` are valid, each from its own authority.
@@ -261,4 +262,21 @@ fn a_renewed_certificate_is_used_after_sighup_and_an_invalid_one_is_not() {
     });
     assert!(server.log().contains("server.tls_certificate: "), "{}", server.log());
     assert!(client_gets(&two, &url));
+}
+
+#[test]
+fn an_unusable_certificate_keeps_a_reload_from_changing_settings() {
+    let files = certificates();
+    let (one, live) = (files.path().join("one"), files.path().join("live"));
+    fs::create_dir(&live).unwrap();
+    let certificate = live.join("server.pem");
+    fs::copy(one.join("server.pem"), &certificate).unwrap();
+    let server = server(&live, &[]);
+    fs::write(&certificate, "nonsense").unwrap();
+    let settings = "[media]\nmax_age_s = 7\n";
+    reload(&server, settings, "certificate cannot be reloaded");
+    assert!(!server.log().contains("settings reloaded"), "{}", server.log());
+    fs::copy(one.join("server.pem"), &certificate).unwrap();
+    let line = reload(&server, settings, "settings reloaded");
+    assert!(line.contains("media.max_age_s"), "{line}");
 }
