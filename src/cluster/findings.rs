@@ -6,7 +6,9 @@ use std::{collections::BTreeMap, io, path::Path};
 use api::operation::{Finding, FindingLevel};
 use jiff::Timestamp;
 
-use super::membership::{NodeDescription, ObservedNode, limits::SKEW_S, node_label};
+use super::membership::{
+    NodeDescription, ObservedNode, limits::SKEW_S, node_label, transition_of,
+};
 use crate::storage::database::DatabaseFacts;
 
 /// Used connections of a database server, in percent of its limit, at which a warning is issued.
@@ -112,7 +114,11 @@ fn judge_node(node: &ObservedNode, now: Timestamp) -> Finding {
         level = FindingLevel::Problem;
         text.push_str(": its heartbeat has stopped");
     }
-    if !row.faults.is_empty() {
+    if let Some(transition) = transition_of(row) {
+        // Every restart passes through these states, so a monitor must not report them as a failure.
+        level = level.max(FindingLevel::Warning);
+        text.push_str(&format!(", {transition}"));
+    } else if !row.faults.is_empty() {
         level = FindingLevel::Problem;
         text.push_str(&format!(" reports faults: {}", row.faults));
     }
@@ -157,7 +163,38 @@ fn report_difference(name: &str, holders: &BTreeMap<String, Vec<String>>) -> Fin
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
+    use crate::storage::database::NodeRow;
+
+    #[test]
+    fn a_starting_node_is_no_problem() {
+        let now = Timestamp::from_second(1_700_000_000).unwrap();
+        let check = |faults: &str, is_alive, expected, part: &str| {
+            let row = NodeRow {
+                incarnation: Uuid::from_u128(1),
+                node: "n".to_owned(),
+                role: "all".to_owned(),
+                heartbeat: 0,
+                followed: 0,
+                seen: now,
+                about: "{}".to_owned(),
+                faults: faults.to_owned(),
+                figures: "{}".to_owned(),
+                figures_at: None,
+            };
+            let node = ObservedNode { row, is_alive, leases: Vec::new() };
+            let found = judge_nodes(&[node], now).remove(0);
+            assert_eq!(found.level, expected, "{}", found.text);
+            assert!(found.text.ends_with(part), "{}", found.text);
+        };
+        check("", None, FindingLevel::Fine, "n (all), version unknown");
+        check("starting", Some(true), FindingLevel::Warning, "version unknown, is starting");
+        check("draining", None, FindingLevel::Warning, "version unknown, is stopping");
+        check("starting", Some(false), FindingLevel::Problem, "has stopped, is starting");
+        check("disk", None, FindingLevel::Problem, " reports faults: disk");
+    }
 
     #[test]
     fn a_disk_is_judged_by_what_an_ingest_needs() {

@@ -46,6 +46,16 @@ pub fn faults_of(row: &NodeRow) -> Option<Vec<NodeFault>> {
     names.map(|name| name.parse().ok()).collect()
 }
 
+/// Returns why a node accepts no requests although it works: it is starting or stopping.
+#[must_use]
+pub fn transition_of(row: &NodeRow) -> Option<&'static str> {
+    match row.faults.as_str() {
+        STARTING => Some("is starting"),
+        DRAINING => Some("is stopping"),
+        _ => None,
+    }
+}
+
 /// The description that a node publishes at the start of its incarnation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

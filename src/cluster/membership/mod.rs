@@ -45,7 +45,7 @@ use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::config::NodeRole;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::database::{Db, DbError, IncarnationStart, NewNode, WriteTx};
-pub use description::{NodeDescription, NodeFault, faults_of, node_label};
+pub use description::{NodeDescription, NodeFault, faults_of, node_label, transition_of};
 pub use figures::{FigureSources, figures_of, print_figures};
 use heartbeat::PeerObservations;
 pub use in_flight::InFlightTasks;
