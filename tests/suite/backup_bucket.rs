@@ -109,6 +109,25 @@ fn a_backup_bucket_that_refuses_is_named_by_its_setting() {
 }
 
 #[test]
+fn a_backup_reaches_its_bucket_like_the_store_unless_its_settings_differ() {
+    let bucket = Bucket::start();
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let settings = bucket.settings("wire/a", &[]);
+    ingest_demo(dir, &settings);
+    let target = text(&dir.join("target"));
+    run_ok(dir, &settings, &["backup", "--bucket", "s3://bilder/copy/b", &target]);
+    run_ok(dir, &settings, &["backup", "verify", &target]);
+    // The bucket and the prefix are never those of the store, and the parts of two keys are not mixed.
+    let own = ["backup", "--bucket", "s3://bilder/wire/a", &target];
+    let (said, status) = run(dir, &settings, &own);
+    assert!(status != 0 && said.contains("holds the originals of the archive itself"), "{said}");
+    let half = [settings, vec!["backup.access_key_id=other".to_owned()]].concat();
+    let (said, status) = run(dir, &half, &["backup", "--bucket", "s3://bilder/c", &target]);
+    assert!(status != 0 && said.contains("backup.secret_access_key: "), "{said}");
+}
+
+#[test]
 fn originals_alone_are_copied_compared_with_the_database_and_restored() {
     let mut bucket = Bucket::start();
     let dir = tempfile::tempdir().unwrap();

@@ -3,8 +3,10 @@
 use std::{io, path::Path};
 
 use super::copying::store_failed;
-use crate::app::seconds;
-use crate::runtime::config::{Config, OriginalsLocation, SecretSource, SettingValue};
+use crate::app::{credentials, seconds};
+use crate::runtime::config::{
+    Backup, Config, OriginalsLocation, SecretSource, ServiceEndpoints, SettingValue,
+};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::blobs::{
     BlobStore, BucketSettings, CredentialSource, StartPolicy, StoreError,
@@ -15,7 +17,7 @@ use crate::storage::blobs::{
 pub enum CopyLocation<'a> {
     /// The subfolder `originals/` of the backup's folder.
     Folder(&'a Path),
-    /// A bucket, reached with the settings `backup.*`, or a folder with nothing but originals.
+    /// A bucket, reached with the settings `backup.*` and `store.*`, or a folder with nothing but originals.
     Bucket(&'a OriginalsLocation),
 }
 
@@ -50,7 +52,7 @@ impl CopyLocation<'_> {
         // Two buckets of the same name at different endpoints are different buckets.
         if let Self::Bucket(location) = self
             && **location == config.store.originals
-            && config.backup.endpoint == config.store.endpoint
+            && *endpoint(config) == config.store.endpoint
         {
             let message =
                 format!("{} holds the originals of the archive itself", location.print());
@@ -59,10 +61,11 @@ impl CopyLocation<'_> {
         match self {
             Self::Folder(dir) => BlobStore::open(&dir.join("originals")).map_err(store_failed),
             Self::Bucket(_) => {
+                let backup = &config.backup;
                 let store = self.open_to_read(config)?;
                 // The store may be configured under a different name, but a store with a mark is in use by an
                 // archive and is no copy.
-                if let Some(mark) = store.mark().map_err(refused)? {
+                if let Some(mark) = store.mark().map_err(|cause| refused(backup, cause))? {
                     let message = format!(
                         "{} holds the originals of the archive {}, so it is not a copy",
                         self.print(),
@@ -70,7 +73,7 @@ impl CopyLocation<'_> {
                     );
                     return Err(Error::new(ErrorKind::InvalidArgument, message));
                 }
-                store.check_writable().map_err(refused)?;
+                store.check_writable().map_err(|cause| refused(backup, cause))?;
                 Ok(store)
             }
         }
@@ -86,56 +89,93 @@ fn folder(dir: &Path) -> Result<BlobStore> {
     Ok(BlobStore::open_existing(dir))
 }
 
-/// Opens the bucket of a backup, with the timeouts of the archive's own bucket (`store.*`).
+/// Opens the bucket of a backup. What the settings `backup.*` leave empty is as for the archive's own bucket
+/// (`store.*`), and so are the timeouts.
 fn open_bucket(config: &Config, bucket: &str, prefix: &str) -> Result<BlobStore> {
-    let given = &config.backup;
-    let limits = &config.store;
+    let own = &config.backup;
+    let store = &config.store;
+    let is_own_service = has_own_service(own);
+    let endpoint = endpoint(config);
+    let address_style = if is_own_service { own.address_style } else { store.address_style };
     let settings = BucketSettings {
         bucket: bucket.to_owned(),
         prefix: prefix.to_owned(),
-        endpoints: given.endpoint.0.clone(),
-        region: given.region.clone(),
-        credentials: CredentialSource::Key {
-            id: SecretSource::new(
-                &given.access_key_id,
-                "backup.access_key_id_file",
-                &given.access_key_id_file,
-            ),
-            secret: SecretSource::new(
-                &given.secret_access_key.0,
-                "backup.secret_access_key_file",
-                &given.secret_access_key_file,
-            ),
-            token: SecretSource::new(
-                &given.session_token.0,
-                "backup.session_token_file",
-                &given.session_token_file,
-            ),
-        },
-        path_style: given.address_style.is_path(&given.endpoint),
-        plain_http: given.plain_http,
-        ca: given.ca.clone(),
-        answer: seconds(limits.answer_s),
-        give_up: seconds(limits.give_up_s),
-        requests: limits.requests,
+        endpoints: endpoint.0.clone(),
+        region: if own.region.is_empty() { store.region.clone() } else { own.region.clone() },
+        credentials: if has_own_key(own) { own_key(own) } else { credentials(config) },
+        path_style: address_style.is_path(endpoint),
+        plain_http: if is_own_service { own.plain_http } else { store.plain_http },
+        ca: if is_own_service { own.ca.clone() } else { store.ca.clone() },
+        answer: seconds(store.answer_s),
+        give_up: seconds(store.give_up_s),
+        requests: store.requests,
     };
     BlobStore::in_bucket(&settings, &config.data.dir.join("scratch"), StartPolicy::Fail)
-        .map_err(refused)
+        .map_err(|cause| refused(own, cause))
 }
 
-/// Converts an error of the backup's bucket, so that it names the setting `backup.*` that is likely to be
-/// wrong.
-fn refused(cause: StoreError) -> Error {
+/// Returns the endpoint of the backup's bucket.
+fn endpoint(config: &Config) -> &ServiceEndpoints {
+    if has_own_service(&config.backup) { &config.backup.endpoint } else { &config.store.endpoint }
+}
+
+/// Returns whether the settings of a backup name a service; otherwise it is reached like the archive's own bucket.
+fn has_own_service(backup: &Backup) -> bool {
+    !backup.endpoint.0.is_empty()
+}
+
+/// Returns whether the settings of a backup contain a part of a key. The parts of two keys are never mixed.
+fn has_own_key(backup: &Backup) -> bool {
+    let texts = [&backup.access_key_id, &backup.secret_access_key.0, &backup.session_token.0];
+    let files =
+        [&backup.access_key_id_file, &backup.secret_access_key_file, &backup.session_token_file];
+    texts.iter().any(|text| !text.is_empty())
+        || files.iter().any(|file| !file.as_os_str().is_empty())
+}
+
+fn own_key(backup: &Backup) -> CredentialSource {
+    CredentialSource::Key {
+        id: SecretSource::new(
+            &backup.access_key_id,
+            "backup.access_key_id_file",
+            &backup.access_key_id_file,
+        ),
+        secret: SecretSource::new(
+            &backup.secret_access_key.0,
+            "backup.secret_access_key_file",
+            &backup.secret_access_key_file,
+        ),
+        token: SecretSource::new(
+            &backup.session_token.0,
+            "backup.session_token_file",
+            &backup.session_token_file,
+        ),
+    }
+}
+
+/// Returns whether a setting `backup.*` counts in place of `setting`, which is one of `store.*`.
+fn is_own(backup: &Backup, setting: &str) -> bool {
+    match setting {
+        "store.region" => !backup.region.is_empty(),
+        "store.endpoint" | "store.address_style" | "store.plain_http" | "store.ca" => {
+            has_own_service(backup)
+        }
+        _ => has_own_key(backup),
+    }
+}
+
+/// Converts an error of the backup's bucket, so that it names the setting that is likely to be wrong: `backup.*`, or
+/// `store.*` if that one counts.
+fn refused(backup: &Backup, cause: StoreError) -> Error {
     let message = match cause {
-        StoreError::Setting { setting, why } => {
-            let setting = match setting {
-                // The location of a backup is no setting but an option of the command.
-                "store.originals" => "--bucket".to_owned(),
-                setting => setting.replacen("store.", "backup.", 1),
-            };
+        // The location of a backup is no setting but an option of the command.
+        StoreError::Setting { setting: "store.originals", why } => format!("--bucket: {why}"),
+        StoreError::Setting { setting, why } if is_own(backup, setting) => {
+            let setting = setting.replacen("store.", "backup.", 1);
             format!("{setting}: {}", why.replace(" store.", " backup."))
         }
-        StoreError::Missing(_)
+        StoreError::Setting { .. }
+        | StoreError::Missing(_)
         | StoreError::Length { .. }
         | StoreError::Corrupted(_)
         | StoreError::Io { .. }

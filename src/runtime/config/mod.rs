@@ -254,19 +254,19 @@ settings! {
         side_files_bytes: u64 = "1073741824", 0..=1_125_899_906_842_624, "bytes", "Disk space for cached copies of the bucket's side files, in derived/ of the data directory; 0: none";
         scrub_days: ScrubPeriod = "auto", AnyValue, "days", "Period in which one node reads every original once in the background and verifies its checksum; auto: 30 for a folder, 0 for a bucket, where reads cost money; 0: never";
     }
-    /// Access to the bucket that `wirephoto backup --bucket` names.
+    /// Access to the bucket that `wirephoto backup --bucket` names, where it differs from `store`.
     backup: Backup {
-        endpoint: ServiceEndpoints = "", AnyValue, "URLs", "Base URL of the S3 service of the backup bucket, or several of the same service separated by commas; empty: Amazon's in the region";
-        region: String = "us-east-1", AnyValue, "name", "Region of the backup bucket";
-        access_key_id: String = "", AnyValue, "text", "Access key id of the backup bucket";
+        endpoint: ServiceEndpoints = "", AnyValue, "URLs", "Base URL of the S3 service of the backup bucket, or several of the same service separated by commas; empty: as in store, with its address_style, plain_http and ca";
+        region: String = "", AnyValue, "name", "Region of the backup bucket; empty: as in store";
+        access_key_id: String = "", AnyValue, "text", "Access key id of the backup bucket; if this and the next five are empty, the credentials of store count";
         access_key_id_file: PathBuf = "", AnyValue, "file", "File with the access key id";
         secret_access_key: HiddenText = "", AnyValue, "text", "Secret access key of the backup bucket; never shown";
         secret_access_key_file: PathBuf = "", AnyValue, "file", "File with the secret access key";
         session_token: HiddenText = "", AnyValue, "text", "Session token of temporary credentials; never shown; empty: the credentials are permanent";
         session_token_file: PathBuf = "", AnyValue, "file", "File with the session token";
-        address_style: AddressStyle = "auto", AnyValue, "auto, path, host", "Where URLs name the backup bucket: in the path or in the host name; auto: in the path if an endpoint is set, otherwise in the host name";
-        plain_http: bool = "false", AnyValue, "", "Whether the endpoint may be http://, which anyone on the network path can read";
-        ca: PathBuf = "", AnyValue, "file", "CA certificates (PEM) trusted for the endpoint in addition to the public ones; empty: the public ones only";
+        address_style: AddressStyle = "auto", AnyValue, "auto, path, host", "Where URLs name the backup bucket if backup.endpoint is set: in the path or in the host name; auto: in the path";
+        plain_http: bool = "false", AnyValue, "", "Whether backup.endpoint may be http://, which anyone on the network path can read";
+        ca: PathBuf = "", AnyValue, "file", "CA certificates (PEM) trusted for backup.endpoint in addition to the public ones; empty: the public ones only";
     }
     /// Renditions: sizes, quality, the watermark, limits and workers.
     media: Media {
