@@ -15,7 +15,7 @@ use clap_mangen::{
 };
 
 use super::{Cli, CommandFailure};
-use crate::runtime::config;
+use crate::runtime::config::{self, SettingRow};
 use crate::runtime::error::{Error, ErrorKind};
 
 /// The source in the footer of a page.
@@ -136,6 +136,26 @@ fn entry(roff: &mut Roff, name: impl Into<Vec<Inline>>, meaning: &str) {
     roff.text([roman(meaning)]);
 }
 
+/// Adds settings below the names of their sections.
+fn list_settings<'a>(roff: &mut Roff, rows: impl Iterator<Item = &'a SettingRow>) {
+    let mut section = "";
+    for row in rows {
+        let (this, key) = row.name.split_once('.').unwrap_or_default();
+        if this != section {
+            section = this;
+            roff.control("SS", [format!("[{section}]").as_str()]);
+        }
+        let mut name = vec![bold(key)];
+        if !row.default.is_empty() {
+            name.extend([roman(" = "), roman(row.default)]);
+        }
+        if !row.unit.is_empty() {
+            name.extend([roman(" ("), italic(row.unit), roman(")")]);
+        }
+        entry(roff, name, &format!("{}.", row.doc));
+    }
+}
+
 /// Renders the manual page of the settings.
 fn settings() -> Result<Vec<u8>, CommandFailure> {
     let mut roff = Roff::new();
@@ -170,23 +190,12 @@ fn settings() -> Result<Vec<u8>, CommandFailure> {
         bold("--config"),
         roman(" names."),
     ]);
+    let rows = config::default_rows();
     roff.control("SH", ["SETTINGS"]);
-    let mut section = "";
-    for row in config::default_rows() {
-        let (this, key) = row.name.split_once('.').unwrap_or_default();
-        if this != section {
-            section = this;
-            roff.control("SS", [format!("[{section}]").as_str()]);
-        }
-        let mut name = vec![bold(key)];
-        if !row.default.is_empty() {
-            name.extend([roman(" = "), roman(row.default)]);
-        }
-        if !row.unit.is_empty() {
-            name.extend([roman(" ("), italic(row.unit), roman(")")]);
-        }
-        entry(&mut roff, name, &format!("{}.", row.doc));
-    }
+    list_settings(&mut roff, rows.iter().filter(|row| !row.is_expert));
+    roff.control("SH", ["EXPERT SETTINGS"]);
+    roff.text([roman("The defaults suit almost every installation.")]);
+    list_settings(&mut roff, rows.iter().filter(|row| row.is_expert));
     roff.control("SH", ["EXAMPLE"]);
     let example = [
         "[server]",

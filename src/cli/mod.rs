@@ -38,7 +38,7 @@ use clap_complete::Shell;
 use serde_json::{Value, json};
 
 use crate::app::{self, OpenArchive};
-use crate::runtime::config::{self, Config, RawSettings, SettingSources};
+use crate::runtime::config::{self, Config, RawSettings, SettingRow, SettingSources};
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::modes;
 use values::name_and_value;
@@ -552,8 +552,16 @@ fn print_config(sources: &SettingSources, json: bool) -> Result<(), CommandFailu
         print_json(&json!(rows));
         return Ok(());
     }
+    print_sections(rows.iter().filter(|row| !row.is_expert));
+    print_line("\n# Expert settings, which hardly any installation changes\n");
+    print_sections(rows.iter().filter(|row| row.is_expert));
+    Ok(())
+}
+
+/// Prints settings below the names of their sections, each with its origin and meaning.
+fn print_sections<'a>(rows: impl Iterator<Item = &'a SettingRow>) {
     let mut section = "";
-    for row in &rows {
+    for row in rows {
         let (this, key) = row.name.split_once('.').unwrap_or_default();
         if this != section {
             print_line(&format!("{}[{this}]", if section.is_empty() { "" } else { "\n" }));
@@ -571,5 +579,4 @@ fn print_config(sources: &SettingSources, json: bool) -> Result<(), CommandFailu
         let reloads = if row.reloads { ", changes on SIGHUP" } else { "" };
         print_line(&format!("{key} = {value}{unit}  ({default}{reloads})\n    {}", row.doc));
     }
-    Ok(())
 }

@@ -63,6 +63,32 @@ fn the_reference_lists_every_setting() {
 }
 
 #[test]
+fn expert_settings_are_printed_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = output(wirephoto(dir.path()).arg("config"));
+    let said = String::from_utf8(said.stdout).unwrap();
+    let printed = said.split_once("# Expert settings").unwrap();
+    let page = page("settings.md");
+    let listed = page.split_once("## Expert settings").unwrap();
+    let all = output(wirephoto(dir.path()).args(["config", "--json"]));
+    let rows: Vec<Value> = serde_json::from_slice(&all.stdout).unwrap();
+    let experts = rows.iter().filter(|row| row["expert"] == true).count();
+    assert!(experts > 10 && experts * 3 < rows.len(), "{experts}");
+    for row in rows {
+        let is_expert = row["expert"] == true;
+        let name = format!("| `{}` |", row["name"].as_str().unwrap());
+        assert_eq!(
+            (listed.0.contains(&name), listed.1.contains(&name)),
+            (!is_expert, is_expert),
+            "{name}"
+        );
+        let meaning = row["meaning"].as_str().unwrap();
+        let part = if is_expert { printed.1 } else { printed.0 };
+        assert!(part.contains(meaning), "{name}");
+    }
+}
+
+#[test]
 fn the_reference_lists_every_metric_that_the_server_reports() {
     let (page, server) = (page("metrics.md"), Server::demo());
     let report = String::from_utf8(server.bytes("/metrics")).unwrap();

@@ -81,6 +81,9 @@ pub struct SettingRow {
     /// True if the value should be equal on all nodes of an archive.
     #[serde(skip)]
     pub is_alike: bool,
+    /// True if hardly any installation needs a value other than the default.
+    #[serde(rename = "expert")]
+    pub is_expert: bool,
 }
 
 /// A mark of a setting in the table.
@@ -92,6 +95,8 @@ enum SettingMark {
     /// The value should be equal on all nodes of an archive, since it affects links, captions, renditions,
     /// accepted files, or the times and days of items.
     Alike,
+    /// Hardly any installation needs a value other than the default, so the setting is printed apart.
+    Expert,
 }
 
 fn has_mark(marks: &[SettingMark], mark: SettingMark) -> bool {
@@ -163,6 +168,7 @@ macro_rules! settings {
                         doc: $doc,
                         reloads: has_mark(&[$(SettingMark::$mark),*], SettingMark::Reload),
                         is_alike: has_mark(&[$(SettingMark::$mark),*], SettingMark::Alike),
+                        is_expert: has_mark(&[$(SettingMark::$mark),*], SettingMark::Expert),
                     }
                 },)*)*]
             }
@@ -195,19 +201,19 @@ settings! {
         admin_listen: AdminAddress = "", AnyValue, "address", "Address and port of a second listener for /metrics and /health only, without TLS; /metrics then answers 404 on the first; empty: none";
         public_url: BaseUrl = "", AnyValue, "URL", Alike, "Base URL of generated links; empty: http:// (with TLS https://) and the listening address";
         media_url: BaseUrl = "", AnyValue, "URL", Alike, "Base URL of media links, such as a CDN's host name; empty: public_url";
-        auth_url: BaseUrl = "", AnyValue, "URL", "Base URL of the OAuth2 endpoints and issuer of id tokens; empty: public_url";
-        search_url: BaseUrl = "", AnyValue, "URL", "Base URL of the deprecated search interface; empty: public_url";
-        site_url: BaseUrl = "", AnyValue, "URL", "Base URL of the web site that item URLs redirect to; empty: public_url";
+        auth_url: BaseUrl = "", AnyValue, "URL", Expert, "Base URL of the OAuth2 endpoints and issuer of id tokens; empty: public_url";
+        search_url: BaseUrl = "", AnyValue, "URL", Expert, "Base URL of the deprecated search interface; empty: public_url";
+        site_url: BaseUrl = "", AnyValue, "URL", Expert, "Base URL of the web site that item URLs redirect to; empty: public_url";
         tls_certificate: PathBuf = "", AnyValue, "file", "TLS certificate chain (PEM), the server's own certificate first, then its issuers; empty: no TLS";
         tls_key: PathBuf = "", AnyValue, "file", "Private key (PEM) of the server's certificate";
         trusted_proxies: NetworkList = "", AnyValue, "IP list", Reload, "Proxies whose X-Forwarded-For is trusted: addresses and networks, such as ::1, 10.0.0.0/8";
         connections_max: u32 = "4096", 1..=1_000_000, "connections", Reload, "Maximum open connections";
         connections_per_address: u32 = "1024", 0..=1_000_000, "connections", Reload, "Maximum open connections from one address (IPv6: one /64 network), except trusted proxies; more are answered 503; 0: no limit";
-        header_timeout_s: u32 = "10", 1..=600, "s", Reload, "Time limit for a client to send the request headers";
-        idle_timeout_s: u32 = "75", 1..=3600, "s", Reload, "Time after which an idle connection is closed";
-        write_rate_min_bytes_s: u32 = "4096", 0..=100_000_000, "bytes/s", Reload, "Minimum rate at which a client must read a response, or its connection is closed; 0: no minimum";
-        read_rate_min_bytes_s: u32 = "512", 0..=100_000_000, "bytes/s", Reload, "Minimum rate at which a client must send a request body that the server is waiting for, or its connection is closed; 0: no minimum";
-        rate_window_s: u32 = "30", 1..=600, "s", Reload, "Time over which the two minimum rates are measured";
+        header_timeout_s: u32 = "10", 1..=600, "s", Reload, Expert, "Time limit for a client to send the request headers";
+        idle_timeout_s: u32 = "75", 1..=3600, "s", Reload, Expert, "Time after which an idle connection is closed";
+        write_rate_min_bytes_s: u32 = "4096", 0..=100_000_000, "bytes/s", Reload, Expert, "Minimum rate at which a client must read a response, or its connection is closed; 0: no minimum";
+        read_rate_min_bytes_s: u32 = "512", 0..=100_000_000, "bytes/s", Reload, Expert, "Minimum rate at which a client must send a request body that the server is waiting for, or its connection is closed; 0: no minimum";
+        rate_window_s: u32 = "30", 1..=600, "s", Reload, Expert, "Time over which the two minimum rates are measured";
         request_timeout_s: u32 = "60", 1..=600, "s", Reload, "Time after which a request that still waits for its rendition is answered 503";
         unready_s: u32 = "1", 0..=600, "s", Reload, "Time at shutdown between /health/ready turning 503 and the refusal of new connections";
         drain_s: u32 = "30", 0..=600, "s", "Time that requests in flight have to finish after a shutdown is requested";
@@ -248,8 +254,8 @@ settings! {
         address_style: AddressStyle = "auto", AnyValue, "auto, path, host", "Where URLs name the bucket: in the path or in the host name; auto: in the path if an endpoint is set, otherwise in the host name";
         plain_http: bool = "false", AnyValue, "", "Whether the endpoint may be http://, which anyone on the network path can read";
         ca: PathBuf = "", AnyValue, "file", "CA certificates (PEM) trusted for the endpoint in addition to the public ones; empty: the public ones only";
-        answer_s: u32 = "10", 1..=600, "s", "Attempt timeout: time for the bucket to start a response, and for each chunk of it; then the request is retried";
-        give_up_s: u32 = "25", 1..=3600, "s", "Deadline for all attempts of a request, in addition to the time that its bytes take at 64 KiB/s; then the caller gets 503";
+        answer_s: u32 = "10", 1..=600, "s", Expert, "Attempt timeout: time for the bucket to start a response, and for each chunk of it; then the request is retried";
+        give_up_s: u32 = "25", 1..=3600, "s", Expert, "Deadline for all attempts of a request, in addition to the time that its bytes take at 64 KiB/s; then the caller gets 503";
         requests: usize = "64", 1..=4096, "requests", "Maximum concurrent requests to the bucket";
         side_files_bytes: u64 = "1073741824", 0..=1_125_899_906_842_624, "bytes", "Disk space for cached copies of the bucket's side files, in derived/ of the data directory; 0: none";
         scrub_days: ScrubPeriod = "auto", AnyValue, "days", "Period in which one node reads every original once in the background and verifies its checksum; auto: 30 for a folder, 0 for a bucket, where reads cost money; 0: never";
@@ -258,29 +264,29 @@ settings! {
     backup: Backup {
         endpoint: ServiceEndpoints = "", AnyValue, "URLs", "Base URL of the S3 service of the backup bucket, or several of the same service separated by commas; empty: as in store, with its address_style, plain_http and ca";
         region: String = "", AnyValue, "name", "Region of the backup bucket; empty: as in store";
-        access_key_id: String = "", AnyValue, "text", "Access key id of the backup bucket; if this and the next five are empty, the credentials of store count";
+        access_key_id: String = "", AnyValue, "text", "Access key id of the backup bucket; if no key and no token is set here, the credentials of store count";
         access_key_id_file: PathBuf = "", AnyValue, "file", "File with the access key id";
         secret_access_key: HiddenText = "", AnyValue, "text", "Secret access key of the backup bucket; never shown";
         secret_access_key_file: PathBuf = "", AnyValue, "file", "File with the secret access key";
-        session_token: HiddenText = "", AnyValue, "text", "Session token of temporary credentials; never shown; empty: the credentials are permanent";
-        session_token_file: PathBuf = "", AnyValue, "file", "File with the session token";
-        address_style: AddressStyle = "auto", AnyValue, "auto, path, host", "Where URLs name the backup bucket if backup.endpoint is set: in the path or in the host name; auto: in the path";
-        plain_http: bool = "false", AnyValue, "", "Whether backup.endpoint may be http://, which anyone on the network path can read";
-        ca: PathBuf = "", AnyValue, "file", "CA certificates (PEM) trusted for backup.endpoint in addition to the public ones; empty: the public ones only";
+        session_token: HiddenText = "", AnyValue, "text", Expert, "Session token of temporary credentials; never shown; empty: the credentials are permanent";
+        session_token_file: PathBuf = "", AnyValue, "file", Expert, "File with the session token";
+        address_style: AddressStyle = "auto", AnyValue, "auto, path, host", Expert, "Where URLs name the backup bucket if backup.endpoint is set: in the path or in the host name; auto: in the path";
+        plain_http: bool = "false", AnyValue, "", Expert, "Whether backup.endpoint may be http://, which anyone on the network path can read";
+        ca: PathBuf = "", AnyValue, "file", Expert, "CA certificates (PEM) trusted for backup.endpoint in addition to the public ones; empty: the public ones only";
     }
     /// Renditions: sizes, quality, the watermark, limits and workers.
     media: Media {
         preview_px: u32 = "1024", 16..=8192, "px", Alike, "Long side of a Preview";
         thumbnail_px: u32 = "256", 16..=2048, "px", Alike, "Long side of a Thumbnail";
-        cropped_thumbnail_px: u32 = "256", 16..=2048, "px", Alike, "Side of a CroppedThumbnail, which is square";
-        web_preview_px: u32 = "512", 16..=8192, "px", Alike, "Long side of a WebPreview";
-        open_px: u32 = "1024", 16..=16_384, "px", Alike, "Long side at which the whole picture is open: Preview and Thumbnail names with a size show no more detail, whatever part a crop shows";
+        cropped_thumbnail_px: u32 = "256", 16..=2048, "px", Alike, Expert, "Side of a CroppedThumbnail, which is square";
+        web_preview_px: u32 = "512", 16..=8192, "px", Alike, Expert, "Long side of a WebPreview";
+        open_px: u32 = "1024", 16..=16_384, "px", Alike, Expert, "Long side at which the whole picture is open: Preview and Thumbnail names with a size show no more detail, whatever part a crop shows";
         widths: RenditionWidths = "160, 240, 320, 480, 640, 800, 960, 1024, 1280, 1600, 2048", AnyValue, "px", Alike, "Widths in which Preview and Thumbnail names with a size are served: another one becomes the next larger, so that caches hold few sizes; any: exactly as asked for";
         presets: RenditionPresets = "", AnyValue, "tables", Alike, "Named sizes for -preset_NAME: a table [media.presets.NAME] with fit or fill = [width, height] and, where wanted, quality, mark and max_bytes; as JSON in the environment and in flags";
         hires_quality: u8 = "90", 1..=100, "", Alike, "JPEG quality of cropped, resized and watermarked Hires";
         preview_quality: u8 = "85", 1..=100, "", Alike, "JPEG quality of Previews";
         thumbnail_quality: u8 = "84", 1..=100, "", Alike, "JPEG quality of Thumbnails";
-        web_preview_quality: u8 = "84", 1..=100, "", Alike, "JPEG quality of WebPreviews";
+        web_preview_quality: u8 = "84", 1..=100, "", Alike, Expert, "JPEG quality of WebPreviews";
         watermark_text: String = "WIREPHOTO", AnyValue, "text", Alike, "Text of the watermark";
         watermark_png: PathBuf = "", AnyValue, "file", Alike, "PNG to use as watermark instead of the text";
         watermark_width: f32 = "0.25", 0.01..=1.0, "of width", Alike, "Width of the watermark";
@@ -298,7 +304,7 @@ settings! {
         newsml: NewsmlVersion = "2.35", AnyValue, "2.35, 2.30", Alike, "Version of NewsML-G2 documents; 2.30: for clients that compare the number of the version";
         megapixels_max: u32 = "500", 1..=4000, "megapixels", Alike, "Maximum size of a photograph; larger ones are refused";
         file_bytes_max: u64 = "536870912", 1024..=4_294_967_296, "bytes", Alike, "Maximum size of an original; larger ones are refused";
-        scans_max: u32 = "100", 1..=1000, "scans", Alike, "Maximum scans of a progressive JPEG; photographs with more are refused";
+        scans_max: u32 = "100", 1..=1000, "scans", Alike, Expert, "Maximum scans of a progressive JPEG; photographs with more are refused";
         workers: usize = "0", 0..=256, "threads", "Concurrent renders; 0: one per core";
         warm: bool = "true", AnyValue, "", "Whether Preview, WebPreview and Thumbnail of new photographs are pre-rendered (cache warming), and the standard renditions of all pictures are made in the background";
         avif: AvifRendering = "on-request", AnyValue, "on-request, ahead", Alike, "When AVIF of Preview, WebPreview and Thumbnail is made; on-request: when a client first asks for it; ahead: with media.warm, which then takes several times as long, and the web site offers AVIF to browsers";
@@ -335,7 +341,7 @@ settings! {
         slow_ms: u32 = "1000", 0..=600_000, "ms", Reload, "Time from which a search is recorded as slow, with its query and without its user, for operators; 0: none is recorded";
         polls: usize = "1000", 1..=1_000_000, "polls", "Requests of the deprecated stream that may wait for items; more are answered 503";
         client_polls: usize = "100", 1..=1_000_000, "polls", "Requests of the deprecated stream that may wait for one user, or for one address without credentials";
-        known_polls_share: f32 = "0.5", 0.0..=1.0, "", "Share of search.polls that is reserved for requests with credentials";
+        known_polls_share: f32 = "0.5", 0.0..=1.0, "", Expert, "Share of search.polls that is reserved for requests with credentials";
     }
     /// Logins, tokens and purchases.
     auth: Auth {
@@ -382,14 +388,14 @@ settings! {
         timeout_s: u32 = "900", 1..=86_400, "s", Reload, "Time limit of one attempt, in addition to the time that its bytes take at 16 KiB/s";
         retry_first_ms: u32 = "60000", 1..=3_600_000, "ms", Reload, "Delay before the first retry; doubles with each retry, up to an hour";
         retry_hours: u32 = "24", 1..=720, "h", Reload, "Time after which a delivery that never succeeded is abandoned";
-        lease_s: u32 = "30", 1..=3600, "s", Reload, "Time after which another process claims the deliveries of one that was killed";
+        lease_s: u32 = "30", 1..=3600, "s", Reload, Expert, "Time after which another process claims the deliveries of one that was killed";
     }
     /// Push messages to mobile devices.
     push: Push {
-        fcm_url: BaseUrl = "https://fcm.googleapis.com", AnyValue, "URL", "Base URL of Firebase Cloud Messaging, HTTP v1";
+        fcm_url: BaseUrl = "https://fcm.googleapis.com", AnyValue, "URL", Expert, "Base URL of Firebase Cloud Messaging, HTTP v1";
         fcm_service_account: PathBuf = "", AnyValue, "file", "Key file (JSON) of the service account that sends to Android devices; empty: nothing is sent to Android devices";
-        apns_url: BaseUrl = "https://api.push.apple.com", AnyValue, "URL", "Base URL of the Apple Push Notification service";
-        apns_sandbox_url: BaseUrl = "https://api.sandbox.push.apple.com", AnyValue, "URL", "Base URL of the sandbox of the Apple Push Notification service, for devices of the type ios-sandbox";
+        apns_url: BaseUrl = "https://api.push.apple.com", AnyValue, "URL", Expert, "Base URL of the Apple Push Notification service";
+        apns_sandbox_url: BaseUrl = "https://api.sandbox.push.apple.com", AnyValue, "URL", Expert, "Base URL of the sandbox of the Apple Push Notification service, for devices of the type ios-sandbox";
         apns_key: PathBuf = "", AnyValue, "file", "Signing key (.p8) for the Apple Push Notification service; empty: nothing is sent to iOS devices";
         apns_key_id: String = "", AnyValue, "text", "Key id of the signing key, 10 characters";
         apns_team_id: String = "", AnyValue, "text", "Team id of the owner of the signing key";
@@ -398,8 +404,8 @@ settings! {
     }
     /// Notifications: streams, mails, push messages.
     notifications: Notifications {
-        polls: usize = "20000", 1..=1_000_000, "polls", "Stream requests that may wait for items; more are answered 503";
-        client_polls: usize = "1000", 1..=1_000_000, "polls", "Stream requests of one user that may wait for items";
+        polls: usize = "20000", 1..=1_000_000, "polls", Expert, "Stream requests that may wait for items; more are answered 503";
+        client_polls: usize = "1000", 1..=1_000_000, "polls", Expert, "Stream requests of one user that may wait for items";
         mail_workers: usize = "4", 1..=64, "mails", Reload, "Notification mails sent at a time";
         push_workers: usize = "16", 1..=256, "messages", Reload, "Push messages sent at a time";
         retry_first_ms: u32 = "60000", 1..=3_600_000, "ms", Reload, "Delay before the first retry of a message; doubles with each retry, up to an hour";
@@ -416,9 +422,9 @@ settings! {
         purge_body: String = "", AnyValue, "text", "Body of a purge call; {keys} stands for the keys separated by spaces, {keys_comma} by commas, {keys_json} for JSON strings";
         purge_authorization: HiddenText = "", AnyValue, "text", "Authorization header of a purge call, such as Bearer and a token, or NAME: VALUE for another header; never shown";
         purge_ca: PathBuf = "", AnyValue, "file", "CA certificates (PEM) trusted for the purge URLs in addition to the public ones; empty: the public ones only";
-        purge_keys_max: usize = "30", 1..=1000, "keys", "Maximum keys in one purge call";
+        purge_keys_max: usize = "30", 1..=1000, "keys", Expert, "Maximum keys in one purge call";
         purge_timeout_s: u32 = "10", 1..=60, "s", "Time limit of one purge call";
-        purge_again_s: u32 = "5", 0..=600, "s", "Delay after a change before its keys are purged a second time, in case a cache was fetching the old version meanwhile; 0: no second purge";
+        purge_again_s: u32 = "5", 0..=600, "s", Expert, "Delay after a change before its keys are purged a second time, in case a cache was fetching the old version meanwhile; 0: no second purge";
     }
     /// Ingest of incoming files.
     ingest: Ingest {
@@ -427,7 +433,7 @@ settings! {
         file_time_s: f32 = "120", 0.001..=3600.0, "s", "Time limit for reading one photograph, which is then refused";
         timezone: TimeZoneName = "Europe/Stockholm", AnyValue, "zone", Alike, "Time zone whose midnight separates today's photographs from older ones";
         watch: PathBuf = "", AnyValue, "folder", "Watched folder: complete files in it are ingested while the service runs, then moved to done/ or failed/ in it; empty: none";
-        watch_interval_ms: u32 = "1000", 20..=3_600_000, "ms", "Poll interval of the watched folder; a file that is unchanged between two polls counts as complete";
+        watch_interval_ms: u32 = "1000", 20..=3_600_000, "ms", Expert, "Poll interval of the watched folder; a file that is unchanged between two polls counts as complete";
         required_fields: RequiredFields = "", AnyValue, "names", Alike, "House rule: fields that an item needs before editors can save or publish it, separated by commas, such as headline, description_text, byline; empty: none";
         upload_user_bytes: u64 = "21474836480", 0..=1_125_899_906_842_624, "bytes", "Space for the unpublished uploads of one user, by their declared sizes; 0: no resumable uploads";
         upload_total_bytes: u64 = "107374182400", 0..=1_125_899_906_842_624, "bytes", "Space for the unpublished uploads of all users";
