@@ -48,10 +48,20 @@ fn public_view(config: &Config) -> Result<Vec<Finding>, CommandFailure> {
     Ok(match runtime.block_on(get(&url, CertificateTrust::Checked)) {
         Ok(reply) => public_answer(&url, &reply),
         Err(cause) => {
-            let text = format!("{url}: {cause} (as seen from this machine)");
+            let hint = authority_hint(&cause);
+            let text = format!("{url}: {cause} (as seen from this machine){hint}");
             vec![Finding::new(FindingLevel::Problem, "public", text)]
         }
     })
+}
+
+/// Returns how to trust an authority that the system does not know, if that is the `cause` of a failed request.
+fn authority_hint(cause: &str) -> &'static str {
+    if cause.contains("UnknownIssuer") {
+        "; for an authority of your own, set SSL_CERT_FILE to the file of its certificate"
+    } else {
+        ""
+    }
 }
 
 fn public_answer(url: &str, HealthReply { status, body, date }: &HealthReply) -> Vec<Finding> {

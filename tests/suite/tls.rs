@@ -11,7 +11,10 @@ use std::{
 use reqwest::{Certificate, Version, blocking::Client};
 
 use crate::{
-    common::{DEMO_KEY, LARGE, Server, WAIT_TIMEOUT, server::wirephoto},
+    common::{
+        DEMO_KEY, LARGE, Server, WAIT_TIMEOUT,
+        server::{output, wirephoto},
+    },
     receivers::python,
     reload::reload,
 };
@@ -262,6 +265,27 @@ fn a_renewed_certificate_is_used_after_sighup_and_an_invalid_one_is_not() {
     });
     assert!(server.log().contains("server.tls_certificate: "), "{}", server.log());
     assert!(client_gets(&two, &url));
+}
+
+#[test]
+fn doctor_says_how_to_trust_an_own_authority() {
+    let files = certificates();
+    let one = files.path().join("one");
+    let server = server(&one, &[]);
+    let public = format!("server.public_url={}", server.url);
+    let doctor = || {
+        let mut command = wirephoto(server.dir.path());
+        command.args(["doctor", "--set", &public, "--data"]).arg(server.data());
+        command
+    };
+    let public_view = |said: Output| {
+        let said = String::from_utf8(said.stdout).unwrap();
+        said.lines().find(|line| line.contains(" public ")).unwrap_or_default().to_owned()
+    };
+    let refused = public_view(output(doctor().env_remove("SSL_CERT_FILE")));
+    assert!(refused.starts_with("problem") && refused.contains("SSL_CERT_FILE"), "{refused}");
+    let trusted = public_view(output(doctor().env("SSL_CERT_FILE", one.join("ca.pem"))));
+    assert!(trusted.starts_with("ok") && trusted.ends_with("ready"), "{trusted}");
 }
 
 #[test]
