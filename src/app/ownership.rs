@@ -111,7 +111,7 @@ impl OwnershipCheck {
             // made. It must be adopted explicitly: the database names the other store, and the next start would
             // refuse this store.
             None => match claim.filter(|claim| self.store.differs_from(claim, None)) {
-                Some(claim) => Err(self.names.store_moved(&claim)),
+                Some(claim) => Err(self.names.store_without_id(&claim)),
                 None => self.determine_unmarked(id),
             },
         }
@@ -272,7 +272,10 @@ impl OwnershipCheck {
         }
         let other = claim.as_ref().filter(|claim| self.store.differs_from(claim, mark.as_ref()));
         if let Some(claim) = other.filter(|_| !replaces) {
-            return Err(self.names.store_moved(claim));
+            return Err(match mark {
+                Some(_) => self.names.store_moved(claim),
+                None => self.names.store_without_id(claim),
+            });
         }
         if mark.is_some() {
             return Ok(StoreOwnership::Ours);
@@ -360,6 +363,18 @@ impl ArchiveNames {
         conflict(format!(
             "the originals of the database {database} are in {claim} now, but store.originals \
              is {store}; if this store replaces the other one, run `wirephoto store adopt`"
+        ))
+    }
+
+    /// The originals need not be where the database says: after a migration it names the previous store until a
+    /// node starts with the new one.
+    fn store_without_id(&self, claim: &StoreClaim) -> Error {
+        let Self { database, store } = self;
+        let claim = &claim.name;
+        conflict(format!(
+            "the database {database} names {claim} as the store of its originals, and {store} has \
+             no id of an archive: check store.originals, which after a migration is the location \
+             that --store named; if this store replaces the other one, run `wirephoto store adopt`"
         ))
     }
 

@@ -224,6 +224,23 @@ fn a_migrated_store_is_refused_once_the_new_one_is_in_use() {
 }
 
 #[test]
+fn a_mistyped_store_after_a_migration_is_not_called_the_one_before_it() {
+    let bucket = Bucket::start();
+    let dir = archive();
+    let moved: Vec<String> = bucket.settings("moved", &[]);
+    let without_place: Vec<String> =
+        moved.iter().filter(|one| !one.starts_with("store.originals")).cloned().collect();
+    run_ok(dir.path(), &without_place, &["migrate", "--store", "s3://bilder/moved"]);
+    let mistyped = bucket.settings("move", &[]);
+    for command in ["check", "doctor"] {
+        let (said, status) = run(dir.path(), &mistyped, &[command]);
+        assert_eq!(status, 1, "{said}");
+        let expected = "after a migration is the location that --store named";
+        assert!(said.contains(expected) && !said.contains(" now, but store.originals"), "{said}");
+    }
+}
+
+#[test]
 fn a_service_accepts_no_writes_after_its_store_was_replaced() {
     let bucket = Bucket::start();
     let server = Server::start(archive(), &["media.warm=false"]);
