@@ -360,7 +360,10 @@ fn every_alert_rule_has_a_runbook_section_and_a_test() {
     for rule in &rules {
         let (_, of_rule) = text.split_once(&format!("- alert: {rule}\n")).unwrap();
         let of_rule = of_rule.split("- alert: ").next().unwrap();
-        let runbook = format!("runbook: docs/operations/alerts.md#{}\n", rule.to_lowercase());
+        let anchor = rule.to_lowercase();
+        let runbook = format!(
+            "runbook: \"{{{{ $externalLabels.docs_url }}}}/operations/alerts#{anchor}\"\n"
+        );
         assert!(of_rule.contains(&runbook), "{rule}: its annotation is no {runbook}");
         let fires = format!("'{{alertname=\"{rule}\"}}'");
         assert!(tests.contains(&fires), "{rule} does not fire in tests/alerts.yml");
