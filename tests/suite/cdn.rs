@@ -27,6 +27,7 @@ use crate::{
 };
 
 const PREVIEW: &str = "/media/image/a_NormalPreview.jpg";
+const OTHER: &str = "/media/image/b_NormalPreview.jpg";
 
 /// A third-party cache or balancer in front of the service.
 pub struct Front {
@@ -492,6 +493,29 @@ fn nginx_caches_open_renditions_and_nothing_else() {
         (server.get("/media/image/wide.json").status() == 200).then_some(())
     });
     check_collapsing(&server, &front, "/media/image/wide-crop_w900_h700_x1_y1_NormalPreview.jpg");
+}
+
+#[test]
+fn nginx_serves_no_withdrawn_picture_to_concurrent_clients() {
+    let server = server(&["cdn.max_age_s=1", "media.stale_while_revalidate_s=0"]);
+    let front = Front::nginx(&server);
+    assert_eq!(cache_status(&front.get(PREVIEW)), (200, "MISS"));
+    run(&server, &["withdraw", "image/a"], 0);
+    server.until("the withdrawal", || (server.get(PREVIEW).status() == 404).then_some(()));
+    // No client asks for the withdrawn picture until nginx revalidates one that it stored later.
+    assert_eq!(front.get(OTHER).status(), 200);
+    front.until("the end of the second", || {
+        (cache_status(&front.get(OTHER)).1 == "REVALIDATED").then_some(())
+    });
+    let start = Barrier::new(12);
+    thread::scope(|scope| {
+        for _ in 0..12 {
+            scope.spawn(|| {
+                start.wait();
+                assert_eq!(front.get(PREVIEW).status(), 404);
+            });
+        }
+    });
 }
 
 #[test]
