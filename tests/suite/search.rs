@@ -175,6 +175,26 @@ fn times_statuses_pages_and_sort_orders_are_applied() {
 }
 
 #[test]
+fn a_poll_by_the_time_of_storage_misses_nothing_that_arrives_late() {
+    let server = server();
+    let stored = search(&server, "s=1")["hits"][0]["versionstored"].as_str().unwrap().to_owned();
+    let stored = stored.replace('+', "%2B");
+    let late = news::document("Sen", &["FOTO"], "2020-01-01T12:00:00+01:00");
+    news::ingest(&server, "image/late", &late);
+    let mut freed = news::document("Fri", &["FOTO"], "2020-01-01T12:00:00+01:00");
+    freed["embargoed"] = json!("2026-03-09T12:00:00+01:00");
+    news::ingest(&server, "image/freed", &freed);
+    let by_storage = format!("q=sen+versionstored:[{stored}+TO+*]&sort=versionstored:asc");
+    server.until("the index", || (found(&server, &by_storage) == "late").then_some(()));
+    let by_embargo = "q=fri+embargoed:[2026-03-09T10:59:00Z+TO+*]";
+    server.until("the index", || (found(&server, by_embargo) == "freed").then_some(()));
+    // In the order of their dates, both come before the latest hit of the search before.
+    for q in ["sen", "fri"] {
+        assert_eq!(found(&server, &format!("q={q}&last=http://x/media/image/f")), "");
+    }
+}
+
+#[test]
 fn a_bad_parameter_is_a_400_that_names_it() {
     let server = server();
     let check = |query: &str, expected: &str| {

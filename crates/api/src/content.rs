@@ -90,7 +90,8 @@ endpoint! {
         #[serde(rename = "fr")]
         #[schemars(range(max = HITS_MAX))]
         pub skip: usize,
-        /// The order of hits; `default` is order of arrival.
+        /// The order of hits. `default` orders by `versioncreated`, and pictures and videos of today by arrival: what arrives
+        /// late with an older date is not the latest.
         #[serde(with = "property::Word")]
         #[schemars(schema_with = "property::words::<SearchOrder>")]
         pub sort: SearchOrder,
@@ -111,8 +112,8 @@ endpoint! {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(example = "image/demo-urtavla")]
         pub duplicates: Option<String>,
-        /// Only items that come after this one, named by its `uri`, in the order of arrival: with the first hit of an earlier
-        /// answer, what has arrived since.
+        /// Only items that come after this one, named by its `uri`, in the order `default:asc`: with the first hit of an earlier
+        /// answer, what is newer. It does not find what arrived since with an older date; `versionstored` in `q` does.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("format" = "uri"))]
         pub last: Option<String>,
@@ -277,7 +278,8 @@ endpoint! {
         pub q: String,
         #[serde(flatten)]
         pub scope: SearchScope,
-        /// The order of hits; `default` is order of arrival.
+        /// The order of hits. `default` orders by `versioncreated`, and pictures and videos of today by arrival: what arrives
+        /// late with an older date is not the latest.
         #[serde(with = "property::Word")]
         #[schemars(schema_with = "property::words::<SearchOrder>")]
         pub sort: SearchOrder,
@@ -285,7 +287,8 @@ endpoint! {
         #[serde(with = "property::Word")]
         #[schemars(schema_with = "property::words::<DocumentLayout>")]
         pub layout: DocumentLayout,
-        /// The `uri` of the last item received.
+        /// The `uri` of the last item received. Finds only items that come after it in the order `default:asc`, so not what
+        /// arrived since with an older date.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(extend("format" = "uri"))]
         pub last: Option<String>,

@@ -92,6 +92,7 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/guide/rights.md", "wirephoto audit list", Run(RIGHTS)),
     ("docs/guide/rights.md", "curl http", Run(RIGHTS)),
     ("docs/guide/search.md", "curl 'http://127.0.0.1:8080/content", Run(CALLS)),
+    ("docs/guide/search.md", "curl --get 'http", Run(CALLS)),
     ("docs/internals/architecture.md", " files, uploads", Shown),
     ("docs/internals/style.md", "  /// Moves a crop", Shown),
     ("docs/operations/accounts.md", "key=$(wirephoto key add", Run(COMMANDS)),

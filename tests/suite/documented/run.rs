@@ -130,6 +130,8 @@ fn calls_of_the_guides_work_as_printed() {
     let found: Vec<Value> = searches.iter().map(|call| json_of(&terminal.run(call))).collect();
     assert!(found.len() == 3 && found.iter().all(|it| it["hits"].is_array()), "{found:?}");
     assert!(found[0]["total"].as_u64() > Some(0), "{}", found[0]);
+    let polls = block("docs/guide/search.md", "curl --get 'http").commands();
+    assert!(json_of(&terminal.run(&polls[0]))["total"].as_u64() > Some(0));
 
     let calls = block("docs/guide/notifications.md", "curl -X POST 'http").commands();
     let stream = json_of(&terminal.run(&calls[0]));
