@@ -20,7 +20,7 @@ use crate::http::AppState;
 use crate::http::error_response;
 use crate::http::session::{SiteCookie, SiteVisitor};
 use crate::runtime::clock;
-use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::error::{Error, Result};
 use crate::storage::audit::{self, CredentialKind};
 
 /// Authenticates the caller and records it for the log line and the audit log; `None` without valid
@@ -115,7 +115,7 @@ pub(crate) async fn require_principal(app: &AppState, parts: &Parts) -> Result<A
 
 /// Returns the error for a caller who is not known.
 pub(crate) fn unauthorized() -> Error {
-    Error::new(ErrorKind::Unauthenticated, "Unauthorized")
+    Error::unauthenticated()
 }
 
 /// Returns whether the request presents credentials of any kind, valid or not.

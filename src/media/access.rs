@@ -121,7 +121,7 @@ pub fn needs_read_agreement(path: &MediaPath) -> bool {
 
 /// Returns the error for a caller that must present credentials.
 pub fn unauthenticated() -> Error {
-    Error::new(ErrorKind::Unauthenticated, "Unauthorized")
+    Error::unauthenticated()
 }
 
 /// Returns the error for a well-formed URL of a resource that the item does not have.

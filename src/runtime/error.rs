@@ -116,6 +116,12 @@ impl Error {
         Self { details: vec![detail], ..Self::new(ErrorKind::InvalidArgument, message) }
     }
 
+    /// Creates the refusal of a caller without valid credentials. The contract fixes its message (api-13).
+    #[must_use]
+    pub fn unauthenticated() -> Self {
+        Self::new(ErrorKind::Unauthenticated, "Unauthorized").with_code("credentials_required")
+    }
+
     /// Creates a refusal of a known caller; `code` gives the reason, such as `agreement_required`.
     pub fn forbidden(code: &str, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Forbidden, message).with_code(code)

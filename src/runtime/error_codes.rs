@@ -49,6 +49,9 @@ error_code_table! {
     InvalidArgument "userName_in_use":
         "Another user already has this user name, which is the e-mail address.",
         "Choose another address, or change the existing user.";
+    Unauthenticated "credentials_required":
+        "The request has no credentials, or they are unknown, expired or revoked.",
+        "Log in again, refresh the token, or check the API key; `WWW-Authenticate` lists the accepted schemes.";
     Forbidden "admin_required":
         "The operation needs the access level `admin` in the caller's organization.",
         "Ask an administrator of the organization to make the call or to grant the access level.";
@@ -98,6 +101,9 @@ error_code_table! {
     Forbidden "template_owner_required":
         "The metadata template is shared by another organization, whose providers alone change and remove it.",
         "Create a template of your own with the changes, or ask a provider of that organization.";
+    NotFound "stream_not_found":
+        "The user has no such stream, or no client has read it for five minutes.",
+        "Create a stream again, and search for what was stored since the last item that you received.";
     Conflict "item_exists":
         "The uploaded file would replace an item that exists, which the request does not ask for.",
         "Repeat the request with `existing` set to `replace`, or to `new` for an item of its own.";

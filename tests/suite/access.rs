@@ -5,6 +5,7 @@ use std::fs;
 use reqwest::header::{AUTHORIZATION, CACHE_CONTROL, WWW_AUTHENTICATE};
 use serde_json::json;
 
+use crate::common::api::UNAUTHORIZED;
 use crate::common::{DEMO_KEY, LARGE, Server, postgres};
 
 fn status(server: &Server, path: &str) -> u16 {
@@ -58,7 +59,7 @@ fn the_hires_needs_a_key_in_every_spelling_even_when_cached() {
             let challenge = response.headers()[WWW_AUTHENTICATE].to_str().unwrap();
             assert!(challenge.contains("ApiKey"), "{challenge}");
             assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
-            assert_eq!(response.text().unwrap(), r#"{"message":"Unauthorized","errors":[]}"#);
+            assert_eq!(response.text().unwrap(), UNAUTHORIZED);
             let key = format!("{path}?ak={DEMO_KEY}");
             assert_eq!(status(&server, &key), 200, "{suffix} {round}");
         }

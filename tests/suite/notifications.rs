@@ -156,7 +156,7 @@ fn an_excess_poll_gets_retry_after_and_bad_parameters_are_named() {
     }
     assert_eq!(server.get(&path).status(), 401);
     let other = ApiCaller::key(&server, BUYER_KEY).ask(&poll(&id, 60));
-    assert_eq!(other.unwrap_err().status, 404);
+    assert_eq!(other.unwrap_err().summary(), "404 stream_not_found headers");
     let media_type = NotificationMediaType(Some(MediaType::Image));
     editor.ask(&RemoveNotification { media_type, id: id.parse().unwrap() }).unwrap();
     // A poll that waits on it ends at once.

@@ -9,7 +9,7 @@ use reqwest::blocking::Response;
 use reqwest::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
 use serde_json::{Value, json};
 
-use crate::common::api::Refusal;
+use crate::common::api::{Refusal, UNAUTHORIZED};
 use crate::common::{DEMO_KEY, Server, checkout, news, tokens};
 
 /// The key of the demo buyer, whose agreements cover the product `FOTO`.
@@ -290,7 +290,7 @@ fn photographs_are_found_without_credentials_unless_configured_otherwise() {
         assert_eq!(response.status(), 401, "{path} {headers:?}");
         assert!(response.headers().contains_key(WWW_AUTHENTICATE), "{path}");
         assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
-        assert_eq!(response.text().unwrap(), r#"{"message":"Unauthorized","errors":[]}"#);
+        assert_eq!(response.text().unwrap(), UNAUTHORIZED);
     };
     let nonsense = refused(server.get("/content/v1/nonsense/search"));
     assert_eq!(nonsense, "400 enum path mediaType");

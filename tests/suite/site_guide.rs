@@ -279,8 +279,8 @@ fn error_responses_link_to_an_entry_of_the_reference() {
     check(key_request.send().expect("answer"), 403, "api_key_unsupported");
     check(get("/media/image/nothing.jpg"), 404, "404");
     check(get("/nothing"), 404, "404");
-    check(server.get("/user/v1/user"), 401, "401");
-    check(server.get("/user/v1/agreement"), 401, "401");
+    check(server.get("/user/v1/user"), 401, "credentials_required");
+    check(server.get("/user/v1/agreement"), 401, "credentials_required");
     let form = [("grant_type", "nothing")];
     let request = server.client.post(format!("{}/o/oauth2/token", server.url)).form(&form);
     let request = request.basic_auth("demo-client", Some("demo-client-secret"));

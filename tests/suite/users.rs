@@ -22,7 +22,7 @@ use reqwest::{
 };
 use serde_json::{Value, json};
 
-use crate::common::api::{ApiCaller, Refusal};
+use crate::common::api::{ApiCaller, Refusal, UNAUTHORIZED};
 use crate::common::{DEMO_KEY, Server, tokens};
 
 /// The path of the users of the caller's organization.
@@ -94,7 +94,7 @@ fn every_address_of_the_user_api_needs_a_caller() {
             assert!(challenges.concat().contains("ApiKey realm="));
             assert_eq!(challenges.concat().contains("invalid_token"), error, "{authorization}");
             assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
-            assert_eq!(response.text().unwrap(), r#"{"message":"Unauthorized","errors":[]}"#);
+            assert_eq!(response.text().unwrap(), UNAUTHORIZED);
         }
     }
 }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::access::auth::Principal;
-use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::error::{Error, Result};
 use crate::storage::search::Coverage;
 use model::account::{Agreement, AgreementId};
 use model::item::Document;
@@ -104,7 +104,7 @@ pub fn covers(coverage: &Coverage, document: &Document) -> bool {
 /// provider's staff.
 pub fn may_see_commissioned(caller: Option<&Principal>) -> Result<()> {
     let Some(caller) = caller else {
-        return Err(Error::new(ErrorKind::Unauthenticated, "Unauthorized"));
+        return Err(Error::unauthenticated());
     };
     if caller.sees_commissioned() { Ok(()) } else { caller.require_admin() }
 }

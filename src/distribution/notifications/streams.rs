@@ -482,7 +482,7 @@ fn run_commands(
                 let claimed = match claim_items(tx, released, incarnation, reader, now) {
                     Ok(claimed) => claimed.ok_or_else(|| {
                         let message = "There is no such stream, or it was not used for 5 minutes";
-                        Error::new(ErrorKind::NotFound, message)
+                        Error::new(ErrorKind::NotFound, message).with_code("stream_not_found")
                     }),
                     // One damaged queue must not block the others.
                     Err(cause @ DbError::Damaged { .. }) => Err(cause.into()),

@@ -588,7 +588,7 @@ fn a_stream_expires_five_minutes_after_its_last_use_and_waiting_is_use() {
         live(&scene, 1099, 1099 + 300);
         NOW.store(1099 + 301, Ordering::SeqCst);
         let gone = scene.read(1, &of, 1).await.unwrap_err();
-        assert_eq!(gone.kind(), ErrorKind::NotFound);
+        assert_eq!(gone.details()[0].error_code, "stream_not_found");
         let gone = scene.notifications.replace(&caller, of.id, draft, now()).await.unwrap_err();
         assert_eq!(gone.kind(), ErrorKind::NotFound);
         assert!(scene.notifications.list(&caller, None, now()).await.unwrap().is_empty());

@@ -19,6 +19,12 @@ type Content<E> = <<E as Endpoint>::Answer as Answer>::Content;
 /// The body of an endpoint as a client sends it.
 type Sent<E> = <<E as Endpoint>::Body as RequestBody>::Content;
 
+/// The body of a 401.
+pub const UNAUTHORIZED: &str = concat!(
+    r#"{"message":"Unauthorized","errors":[{"errorCode":"credentials_required","#,
+    r#""location":"headers","message":"Unauthorized","path":""}]}"#
+);
+
 /// A caller of the JSON APIs.
 pub struct ApiCaller<'a> {
     pub server: &'a Server,
