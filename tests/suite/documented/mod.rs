@@ -10,6 +10,7 @@ pub mod pages;
 mod production;
 mod rights;
 pub mod run;
+mod stream_reader;
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -76,6 +77,7 @@ const REGISTER: &[(&str, &str, Proof)] = &[
         Run("the_login_of_the_guide_gives_a_token"),
     ),
     ("docs/guide/notifications.md", "curl -X POST 'http", Run(CALLS)),
+    ("docs/guide/notifications.md", "import datetime", Run(READER)),
     ("docs/guide/renditions.md", "/media/image/<id>-crop", Shown),
     ("docs/guide/renditions.md", "/media/image/<id>-fit", Shown),
     ("docs/guide/renditions.md", "[media]", Settings),
@@ -314,6 +316,7 @@ const PYTHON: &str =
 const PINNED: &str =
     "the tests of generated clients install the same packages with all versions pinned";
 const CALLS: &str = "calls_of_the_guides_work_as_printed";
+const READER: &str = "the_reader_of_the_guide_misses_nothing_after_a_kill_and_without_its_stream";
 const COMMANDS: &str = "commands_of_the_pages_work_as_printed";
 const RECIPES: &str = "recipes_of_the_documentation_are_those_of_the_examples";
 const RENDITIONS: &str = "renditions_of_the_guide_are_served_as_printed";
