@@ -52,7 +52,7 @@ pub use state::{
     ProcessState, SharedState, SiteState,
 };
 
-/// A router that handles a path with a trailing slash like the same path without it.
+/// A router that handles a path of an API with a trailing slash like the same path without it.
 pub type WebService = MapRequest<Router, fn(Request) -> Request>;
 
 /// Builds the service with the routes that a process of this role serves.

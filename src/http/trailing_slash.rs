@@ -1,8 +1,8 @@
 //! Handles paths with a trailing slash.
 //!
-//! For APIs and media the slash has no meaning: it is removed before routing, so log lines, metrics and
-//! tables keyed by route see one path. Pages redirect, because relative links and browser histories depend on
-//! the address shown.
+//! For APIs the slash has no meaning: it is removed before routing, so log lines, metrics and tables keyed by route see
+//! one path. Pages redirect, because relative links and browser histories depend on the address shown. Media redirect
+//! too (`media/plain_spelling.rs`), because caches store an answer for each address.
 
 use axum::{
     body::Body,
@@ -18,7 +18,7 @@ use crate::http::site::login;
 /// Prefixes of pages that mails link to.
 const MAILED_PAGES: [&str; 3] = ["/unsubscribe/", "/mail/", "/o/password/"];
 
-/// Removes the trailing slash from a request to an API or a media URL.
+/// Removes the trailing slash from a request to an API.
 pub(crate) fn trim_request(mut request: Request) -> Request {
     if let Some(uri) = without_slash(request.uri()) {
         *request.uri_mut() = uri;
@@ -26,10 +26,10 @@ pub(crate) fn trim_request(mut request: Request) -> Request {
     request
 }
 
-/// Returns the URI without its trailing slash; `None` if it has none or belongs to a page.
+/// Returns the URI without its trailing slash; `None` if it has none or belongs to a page or to media.
 fn without_slash(uri: &Uri) -> Option<Uri> {
     let path = uri.path().strip_suffix('/')?;
-    // A page keeps its slash here, because the redirect has to show the new address.
+    // Pages and media keep their slash here, because the redirect has to show the new address.
     if !is_for_programs(path) {
         return None;
     }
@@ -39,11 +39,8 @@ fn without_slash(uri: &Uri) -> Option<Uri> {
 }
 
 fn is_for_programs(path: &str) -> bool {
-    // The prefixes end in a slash, so that `/media` itself and
-    // paths such as `/mediabank` do not match.
-    let below = ["/media/", "/health/"];
     api_addresses::is_api(path)
-        || below.iter().any(|prefix| path.starts_with(prefix))
+        || path.starts_with("/health/")
         || ["/metrics", "/openapi.json"].contains(&path)
 }
 
@@ -91,11 +88,12 @@ mod tests {
         check("/content/v1/image/search/", Some("/content/v1/image/search"));
         check("/content/v1/image/search/?q=a/&s=1", Some("/content/v1/image/search?q=a/&s=1"));
         check("http://a.example/user/v1/user/", Some("http://a.example/user/v1/user"));
-        check("/media/image/x_NormalPreview.jpg/", Some("/media/image/x_NormalPreview.jpg"));
         check("/health/ready/", Some("/health/ready"));
-        for other in ["/", "/media/", "/user/v1/user", "/account/", "/o/login/", "/o/oauth2/auth/"]
-        {
+        for other in ["/", "/user/v1/user", "/account/", "/o/login/", "/o/oauth2/auth/"] {
             check(other, None);
+        }
+        for media in ["/media/", "/media/image/x_NormalPreview.jpg/"] {
+            check(media, None);
         }
     }
 

@@ -8,6 +8,7 @@ pub(crate) mod deliveries;
 mod image_negotiation;
 mod item_redirect;
 mod negotiated_format;
+mod plain_spelling;
 mod request;
 mod responses;
 pub(crate) mod surrogate;
@@ -40,6 +41,7 @@ use crate::runtime::limits::RESOLVED_MAX;
 use item_redirect::redirect_to_item;
 use model::media_url::{DocumentExtension, MediaPath, MediaTarget, PictureOperation};
 use model::{CropSpec, ItemKey};
+use plain_spelling::redirect_to_plain;
 use request::{MediaRequest, agreement_parameter, newsml_parameter};
 use responses::{document_response, file_response, rendition_response, unstable_item};
 
@@ -122,6 +124,9 @@ fn path_text(uri: &Uri) -> &str {
 async fn media_response(app: &AppState, incoming: IncomingRequest<'_>) -> Result<Response> {
     let IncomingRequest { method, uri, headers, .. } = incoming;
     let text = path_text(uri);
+    if let Some(redirect) = redirect_to_plain(text, uri.query()) {
+        return Ok(redirect);
+    }
     if text.len() > MEDIA_PATH_BYTES_MAX {
         let message = format!("the path is longer than {MEDIA_PATH_BYTES_MAX} bytes");
         return Err(Error::invalid("path", "path", "format", message));
