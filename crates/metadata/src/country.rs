@@ -1,4 +1,4 @@
-//! Country codes: IIM requires three letters, whereas documents often have two.
+//! Country codes: IIM requires three characters, whereas documents often have two.
 
 /// The two-letter and three-letter codes of all countries in ISO 3166-1, and the customary code of Kosovo, which
 /// has no ISO code.
@@ -26,17 +26,20 @@ const SHORT: usize = 2;
 /// Number of letters of the three-letter code.
 const LONG: usize = 3;
 
-/// Normalizes an ISO 3166 country code of two or three letters to upper case.
+/// Normalizes a country code of two or three characters to upper case: letters as in ISO 3166, and digits in codes of
+/// other lists, which IPTC allows.
 ///
-/// Returns `None` for other text. Does not check that the code is assigned to a country.
+/// Returns `None` for other text and for a number alone. Does not check that the code is assigned to a country.
 pub fn normalize_code(text: &str) -> Option<String> {
-    let letters = text.bytes().all(|byte| byte.is_ascii_alphabetic());
-    (letters && [SHORT, LONG].contains(&text.len())).then(|| text.to_ascii_uppercase())
+    let is_code = text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        && text.bytes().any(|byte| byte.is_ascii_alphabetic())
+        && [SHORT, LONG].contains(&text.len());
+    is_code.then(|| text.to_ascii_uppercase())
 }
 
-/// Converts a country code of two or three letters to three letters (ISO 3166-1 alpha-3).
+/// Converts a country code of two or three characters to three (ISO 3166-1 alpha-3).
 ///
-/// Returns `None` for an unassigned two-letter code. A three-letter code is not checked.
+/// Returns `None` for an unassigned code of two characters. A code of three characters is not checked.
 pub fn alpha3_code(text: &str) -> Option<String> {
     let code = normalize_code(text)?;
     if code.len() == LONG {
@@ -56,7 +59,8 @@ mod tests {
             assert_eq!(alpha3_code(short).as_deref(), Some(long));
         }
         assert_eq!(alpha3_code("nor").as_deref(), Some("NOR"));
-        for none in ["", "S", "QQ", "Å", "SÅ", "SWED", "S E", "12"] {
+        assert_eq!(alpha3_code("r23").as_deref(), Some("R23"));
+        for none in ["", "S", "QQ", "Å", "SÅ", "SWED", "S E", "12", "123", "S2"] {
             assert_eq!(alpha3_code(none), None, "{none}");
         }
     }

@@ -72,7 +72,7 @@ pub struct Caption {
     pub province: String,
     /// Name of the country in which the picture was taken.
     pub country: String,
-    /// Code of the country, ISO 3166, two or three letters.
+    /// Code of the country, as of ISO 3166: two or three letters or digits.
     pub country_code: String,
     /// Latitude and longitude in degrees, WGS 84, positive to the north and east.
     pub position: Option<(f64, f64)>,

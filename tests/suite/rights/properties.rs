@@ -181,9 +181,7 @@ fn transformed(property: &Property, original: Value, carries: Carries) -> Value 
 #[track_caller]
 fn has_properties(name: &str, tags: &Tags, original: &Tags, carries: Carries) {
     for property in properties() {
-        // The code in the reference image is none of ISO 3166.
-        let is_lost = property.name == "countryCode";
-        let expected: Vec<_> = match carries.has(property.rule) && !is_lost {
+        let expected: Vec<_> = match carries.has(property.rule) {
             true => values(original, &property),
             false => Vec::new(),
         };

@@ -40,7 +40,7 @@ pub fn from_document(document: &Document, uri: &str) -> Caption {
         city: field(city, "name").to_owned(),
         province: field(related(document, "place", &PROVINCE), "name").to_owned(),
         country: field(country, "name").to_owned(),
-        // Providers also use codes of their own, which the caption's ISO code cannot hold.
+        // Providers also use long codes of their own, which the caption cannot hold.
         country_code: country::normalize_code(field(country, "code")).unwrap_or_default(),
         // The country has a position as well, but the position of the city is the place of the photograph.
         position: city
@@ -315,7 +315,7 @@ mod tests {
         fn a_document_round_trips_through_a_photograph(
             texts in proptest::array::uniform8(text()),
             lists in (list(), list()),
-            code in proptest::sample::select(vec!["", "SE", "NOR", "XK", "AX"]),
+            code in proptest::sample::select(vec!["", "SE", "NOR", "XK", "AX", "R23"]),
         ) {
             let [headline, title, description, byline, credit, source, city, country] = texts;
             let (persons, keywords) = lists;
@@ -387,6 +387,8 @@ mod tests {
         assert_eq!((found.city.as_str(), found.position), ("", Some((1.0, 1.0))));
         let odd = json!([{ "name": "Norge", "rel": "land", "code": "tt-17" }]);
         assert_eq!(caption_of(json!({ "place": odd })).country_code, "");
+        let reference = json!([{ "name": "Norge", "rel": "land", "code": "r23" }]);
+        assert_eq!(caption_of(json!({ "place": reference })).country_code, "R23");
     }
 
     #[test]
