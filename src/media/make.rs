@@ -15,13 +15,13 @@ use super::{
 use crate::runtime::compute;
 use crate::runtime::telemetry;
 use imaging::{
-    BandDecoder, DirectError, DirectOutput, DirectPlan, ImageFormat, Orientation, OutputOptions,
-    RenderJob, RenderOutput, RenderPath, RenderStage, RenderStep, ShouldContinue, profile_fits,
-    shown_region,
+    BandDecoder, DirectError, DirectOutput, DirectPlan, ImageFormat, Orientation, OutputColour,
+    OutputOptions, RenderJob, RenderOutput, RenderPath, RenderStage, RenderStep, ShouldContinue,
+    output_size, profile_fits, shown_region,
 };
 use jpeg::rewrite::{rewrite_metadata, rewrite_with_tables};
 use jpeg::scan::{ByteRanges, patch::PatchedScan};
-use metadata::{Caption, EmbeddedMetadata, WriteOptions};
+use metadata::{Caption, EmbeddedMetadata, EmbeddingPicture, PictureColours, WriteOptions};
 use model::{Rect, Size};
 
 /// Bytes after a local mark that are sent from memory; more are streamed from the store.
@@ -182,8 +182,8 @@ impl MediaState {
 }
 
 impl RenditionMaker<'_> {
-    /// Returns the metadata to embed in a file with these pixels.
-    fn metadata(&self, pixels: DescribedPixels) -> EmbeddedMetadata {
+    /// Returns the metadata to embed in a file with these pixels and this ICC profile.
+    fn metadata(&self, pixels: DescribedPixels, icc: Option<&[u8]>) -> EmbeddedMetadata {
         let RenditionTexts { caption, rights } = self.texts;
         let plan = self.plan;
         match (plan.caption, plan.rights) {
@@ -192,23 +192,44 @@ impl RenditionMaker<'_> {
                     DescribedPixels::Stored => plan.source.orientation,
                     DescribedPixels::Upright(_) => UPRIGHT,
                 };
-                let options = WriteOptions { orientation, gps: plan.keep_gps };
+                let picture = self.embedding_picture(pixels, icc);
+                let options = WriteOptions { orientation, gps: plan.keep_gps, picture };
                 let stated = stated.map(|_| rights.shown(plan, pixels)).unwrap_or_default();
                 let exif = self.head.header.exif(&self.head.bytes);
                 metadata::build_embedded(caption, &stated, &exif, options)
             }
             // Thumbnails carry no caption (contract media-25).
             (None, Some(_)) => {
-                let options = WriteOptions { orientation: UPRIGHT, gps: false };
+                let options = WriteOptions { orientation: UPRIGHT, gps: false, picture: None };
                 metadata::build_embedded(&Caption::default(), rights.short(), &[], options)
             }
             (None, None) => EmbeddedMetadata::default(),
         }
     }
 
+    /// Returns the size and the colours of a file with these pixels and this ICC profile, for EXIF.
+    fn embedding_picture(
+        &self,
+        pixels: DescribedPixels,
+        icc: Option<&[u8]>,
+    ) -> Option<EmbeddingPicture> {
+        let RenditionPlan { source, steps, output, .. } = self.plan;
+        let size = match pixels {
+            DescribedPixels::Stored => source.stored,
+            DescribedPixels::Upright(_) => output_size(source.upright(), steps).ok()?,
+        };
+        let colours = match output.map(|output| output.colour) {
+            Some(OutputColour::Srgb) => PictureColours::Srgb,
+            Some(OutputColour::Keep) | None => {
+                PictureColours::Original { has_profile: icc.is_some() }
+            }
+        };
+        Some(EmbeddingPicture { size, colours })
+    }
+
     /// Returns the metadata as JPEG segments, for a file with the original's own picture data.
     fn segments(&self) -> Vec<u8> {
-        self.metadata(DescribedPixels::Stored).jpeg_segments()
+        self.metadata(DescribedPixels::Stored, self.icc).jpeg_segments()
     }
 
     fn extent(&self, range: std::ops::Range<u64>) -> BodyPart {
@@ -457,7 +478,8 @@ impl RenditionMaker<'_> {
         windows: &[Rect],
     ) -> Result<RenditionBody, RenderError> {
         let shown = shown_region(self.plan.source.upright(), &self.plan.steps, windows);
-        let metadata = self.metadata(DescribedPixels::Upright(shown.unwrap_or(UNKNOWN_PART)));
+        let pixels = DescribedPixels::Upright(shown.unwrap_or(UNKNOWN_PART));
+        let metadata = self.metadata(pixels, icc);
         Ok(RenditionBody::memory(format.embed(file, &metadata, icc)?))
     }
 }

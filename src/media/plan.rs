@@ -21,7 +21,7 @@ use model::{
 };
 
 /// The format of plans; incremented if the same plan yields different bytes than in an earlier release.
-const FORMAT: u32 = 5;
+const FORMAT: u32 = 6;
 
 /// All values that determine the bytes of a rendition.
 #[derive(Clone, Debug, PartialEq, Serialize)]

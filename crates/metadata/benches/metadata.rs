@@ -25,7 +25,7 @@ fn captions(criterion: &mut Criterion) {
         ..Caption::default()
     };
     let rights = RightsMetadata::default();
-    let keep = WriteOptions { orientation: 1, gps: false };
+    let keep = WriteOptions { orientation: 1, gps: false, picture: None };
     let written = file(&write(&caption, &rights, &[], keep));
     let header = JpegHeader::parse(&written, &LIMITS).expect("the file was written above");
 
@@ -43,7 +43,7 @@ fn rights(criterion: &mut Criterion) {
     let reference = file(&embedded.jpeg_segments());
     let header = JpegHeader::parse(&reference, &LIMITS).expect("a sample");
     let FileMetadata { caption, rights, .. } = read(&header, &reference);
-    let keep = WriteOptions { orientation: 1, gps: false };
+    let keep = WriteOptions { orientation: 1, gps: false, picture: None };
     let size = Size::new(6_000, 4_000);
     let region = Rect::new(1_000, 500, Size::new(2_000, 2_000));
     let (gps, person_details) = (false, false);

@@ -1,7 +1,7 @@
 //! Writes EXIF: a small block with the caption's texts, its date and time, and the mandatory fields.
 //!
 //! The block is built from scratch, so that no thumbnail, maker note, serial number or other camera data
-//! leaks. Only GPS data is copied, and only if the operator enables it.
+//! leaks. Only GPS data is copied, and only if the operator enables it, and the colour space of unchanged colours.
 
 use std::io::Cursor;
 
@@ -10,7 +10,8 @@ use exif::{Field, In, Rational, Tag, Value};
 
 use crate::date_time::PartialDateTime;
 use crate::exif_read::ExifBlocks;
-use crate::{Caption, WriteOptions, text};
+use crate::{Caption, EmbeddingPicture, PictureColours, WriteOptions, text};
+use geometry::Size;
 use jpeg::rewrite::{PAYLOAD_BYTES_MAX, segment as jpeg_segment};
 
 /// Code of the APP1 marker.
@@ -26,6 +27,11 @@ const COPYRIGHT_BYTES_MAX: usize = 4_000;
 const FACT_BYTES_MAX: usize = 128;
 /// Maximum count of numbers in a copied value.
 const FACT_NUMBERS_MAX: usize = 4;
+
+/// Value of `ColorSpace` for sRGB.
+const SRGB: u16 = 1;
+/// Value of `ColorSpace` for all other colours.
+const UNCALIBRATED: u16 = 0xFFFF;
 
 /// GPS fields that are copied if [`WriteOptions::gps`] is set.
 const GPS_FACTS: [Tag; 12] = [
@@ -60,6 +66,9 @@ pub(super) fn block(caption: &Caption, originals: &[&[u8]], options: WriteOption
     }
     fields.push(field(Tag::Orientation, Value::Short(vec![u16::from(orientation)])));
     fields.extend(required());
+    if let Some(picture) = options.picture {
+        fields.extend(required_of_pixels(picture, originals));
+    }
     let mut writer = Writer::new();
     for field in &fields {
         writer.push_field(field);
@@ -189,6 +198,25 @@ fn numerator(number: u64) -> u32 {
     u32::try_from(number).expect("less than 3,600 or 60 million")
 }
 
+/// Builds the fields that the standard requires of a JPEG file and that depend on its pixels.
+fn required_of_pixels(picture: EmbeddingPicture, originals: &[&[u8]]) -> [Field; 3] {
+    let space = match picture.colours {
+        PictureColours::Srgb => SRGB,
+        PictureColours::Original { has_profile } => {
+            let blocks = ExifBlocks::parse(originals, &mut Vec::new());
+            let stated = blocks.field(Tag::ColorSpace).and_then(|field| field.value.get_uint(0));
+            let is_srgb = stated.map_or(!has_profile, |space| space == u32::from(SRGB));
+            if is_srgb { SRGB } else { UNCALIBRATED }
+        }
+    };
+    let Size { width, height } = picture.size;
+    [
+        field(Tag::ColorSpace, Value::Short(vec![space])),
+        field(Tag::PixelXDimension, Value::Long(vec![width])),
+        field(Tag::PixelYDimension, Value::Long(vec![height])),
+    ]
+}
+
 /// Builds the fields that the standard requires in every block, with values that match a JPEG file.
 fn required() -> Vec<Field> {
     let dpi = Value::Rational(vec![Rational { num: 72, denom: 1 }]);
@@ -203,4 +231,43 @@ fn required() -> Vec<Field> {
         field(Tag::ComponentsConfiguration, Value::Undefined(vec![1, 2, 3, 0], 0)),
         field(Tag::FlashpixVersion, Value::Undefined(b"0100".to_vec(), 0)),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNCHANGED: PictureColours = PictureColours::Original { has_profile: false };
+    const PROFILED: PictureColours = PictureColours::Original { has_profile: true };
+
+    /// Writes the block of a picture of 30 x 20 pixels.
+    fn written(colours: PictureColours, originals: &[&[u8]]) -> Vec<u8> {
+        let caption = Caption { byline: "x".to_owned(), ..Caption::default() };
+        let picture = Some(EmbeddingPicture { size: Size::new(30, 20), colours });
+        block(&caption, originals, WriteOptions { orientation: 1, gps: false, picture })
+    }
+
+    /// Reads the width, the height and the colour space.
+    fn numbers(bytes: &[u8]) -> [Option<u32>; 3] {
+        let blocks = ExifBlocks::parse(&[bytes], &mut Vec::new());
+        [Tag::PixelXDimension, Tag::PixelYDimension, Tag::ColorSpace]
+            .map(|tag| blocks.field(tag).and_then(|field| field.value.get_uint(0)))
+    }
+
+    #[test]
+    fn the_size_and_the_colours_are_those_of_the_picture() {
+        let check = |colours: PictureColours, originals: &[&[u8]], space: u16| {
+            let expected = [Some(30), Some(20), Some(u32::from(space))];
+            assert_eq!(numbers(&written(colours, originals)), expected, "{colours:?}");
+        };
+        check(PictureColours::Srgb, &[], SRGB);
+        check(UNCHANGED, &[], SRGB);
+        check(PROFILED, &[], UNCALIBRATED);
+        // The original knows its colours better.
+        let srgb = written(UNCHANGED, &[]);
+        let other = written(PROFILED, &[]);
+        check(PROFILED, &[&srgb], SRGB);
+        check(UNCHANGED, &[&other], UNCALIBRATED);
+        check(PictureColours::Srgb, &[&other], SRGB);
+    }
 }

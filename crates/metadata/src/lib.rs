@@ -29,6 +29,7 @@ pub use properties::properties;
 pub use rights::{Licensor, RightsError, RightsMetadata, RightsView};
 
 use crate::date_time::PartialDateTime;
+use geometry::Size;
 use jpeg::header::JpegHeader;
 
 /// Maximum number of entries that are read from a list (keywords, persons, subject codes).
@@ -142,6 +143,29 @@ pub struct WriteOptions {
     pub orientation: u8,
     /// True if the position at which the picture was taken is written.
     pub gps: bool,
+    /// The picture of the file; `None` if it is unknown, which leaves out three tags that EXIF requires of a JPEG.
+    pub picture: Option<EmbeddingPicture>,
+}
+
+/// The picture of the file in which metadata is embedded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EmbeddingPicture {
+    /// The size in the orientation in which the pixels are stored.
+    pub size: Size,
+    /// The colours of its pixels.
+    pub colours: PictureColours,
+}
+
+/// The colours of a picture, as EXIF distinguishes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PictureColours {
+    /// The colours were converted to sRGB.
+    Srgb,
+    /// The colours are those of the original file.
+    Original {
+        /// True if the file has the ICC profile of the original.
+        has_profile: bool,
+    },
 }
 
 /// The metadata blocks of a file, each in the format of its standard; empty blocks are omitted.
@@ -198,7 +222,7 @@ struct StandardFields {
 /// use metadata::{Caption, RightsMetadata, WriteOptions, read, write};
 ///
 /// let caption = Caption { city: "Luleå".to_owned(), ..Caption::default() };
-/// let options = WriteOptions { orientation: 6, gps: false };
+/// let options = WriteOptions { orientation: 6, gps: false, picture: None };
 /// let jpeg = file(&write(&caption, &RightsMetadata::default(), &[], options));
 /// let reading = read(&JpegHeader::parse(&jpeg, &LIMITS)?, &jpeg);
 /// assert_eq!((reading.caption.city.as_str(), reading.orientation), ("Luleå", 6));

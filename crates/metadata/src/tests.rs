@@ -10,8 +10,8 @@ use jpeg::header::JpegHeader;
 use jpeg::rewrite::segment;
 use jpeg::samples::{LIMITS, file};
 
-const UPRIGHT: WriteOptions = WriteOptions { orientation: 1, gps: false };
-const WITH_GPS: WriteOptions = WriteOptions { orientation: 1, gps: true };
+const UPRIGHT: WriteOptions = WriteOptions { orientation: 1, gps: false, picture: None };
+const WITH_GPS: WriteOptions = WriteOptions { orientation: 1, gps: true, picture: None };
 
 /// Writes a caption without rights.
 fn write(caption: &Caption, originals: &[&[u8]], options: WriteOptions) -> Vec<u8> {
@@ -70,7 +70,7 @@ fn without(signature: &[u8], segments: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_full_caption_is_read_as_written() {
-    let reading = read_segments(&write(&full(), &[], WriteOptions { orientation: 6, gps: false }));
+    let reading = read_segments(&write(&full(), &[], WriteOptions { orientation: 6, ..UPRIGHT }));
     let rights = rights_of(&full());
     let expected = FileMetadata { caption: full(), rights, orientation: 6, warnings: Vec::new() };
     assert_eq!(reading, expected);
@@ -82,7 +82,7 @@ fn an_empty_caption_writes_nothing() {
     let blanks =
         Caption { headline: " \0\n".into(), keywords: vec![" ".into()], ..Caption::default() };
     assert_eq!(write(&blanks, &[], WITH_GPS), Vec::<u8>::new());
-    assert_ne!(write(&Caption::default(), &[], WriteOptions { orientation: 3, gps: false }), b"");
+    assert_ne!(write(&Caption::default(), &[], WriteOptions { orientation: 3, ..UPRIGHT }), b"");
 }
 
 #[test]
@@ -363,7 +363,7 @@ proptest! {
         orientation in 1..=8_u8,
         gps in any::<bool>(),
     ) {
-        let keep = WriteOptions { orientation, gps };
+        let keep = WriteOptions { orientation, gps, picture: None };
         let segments = write(&caption, &[], keep);
         prop_assert_eq!(&segments, &write(&caption, &[], keep));
         let reading = read_segments(&segments);

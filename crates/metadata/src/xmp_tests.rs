@@ -17,7 +17,7 @@ const NAMESPACES: &str = r#"xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-n
     xmlns:ext="http://iptc.org/std/Iptc4xmpExt/2008-02-29/"
     xmlns:xmpNote="http://ns.adobe.com/xmp/note/""#;
 
-const UPRIGHT: WriteOptions = WriteOptions { orientation: 1, gps: false };
+const UPRIGHT: WriteOptions = WriteOptions { orientation: 1, gps: false, picture: None };
 
 fn xmp(packet: &[u8]) -> Vec<u8> {
     segment(0xE1, &[b"http://ns.adobe.com/xap/1.0/\0", packet])

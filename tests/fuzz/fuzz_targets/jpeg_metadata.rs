@@ -22,7 +22,7 @@ fuzz_target!(|jpeg: &[u8]| {
     };
     let reading = read(&header, jpeg);
     assert!((1..=8).contains(&reading.orientation));
-    let keep = WriteOptions { orientation: reading.orientation, gps: true };
+    let keep = WriteOptions { orientation: reading.orientation, gps: true, picture: None };
     let segments = write(&reading.caption, &reading.rights, &header.exif(jpeg), keep);
     let icc = header.icc(jpeg);
     let (head, tail) = rewrite_metadata(jpeg, &header, &segments, icc.as_deref());

@@ -45,7 +45,7 @@ const CONTAINERS: [&str; 7] =
     ["ExifTool", "System", "JFIF", "Composite", "QuickTime", "Meta", "RIFF"];
 
 /// Tags about the file and its pixels, and those without which a block is not valid.
-const TECHNICAL: [&str; 24] = [
+const TECHNICAL: [&str; 26] = [
     "SourceFile",
     "File:FileType",
     "File:FileTypeExtension",
@@ -67,6 +67,8 @@ const TECHNICAL: [&str; 24] = [
     "ExifIFD:ComponentsConfiguration",
     "ExifIFD:FlashpixVersion",
     "ExifIFD:ColorSpace",
+    "ExifIFD:ExifImageWidth",
+    "ExifIFD:ExifImageHeight",
     "IPTC:CodedCharacterSet",
     "IPTC:ApplicationRecordVersion",
     // The identifier, for which the standard has no dataset.

@@ -13,8 +13,8 @@ use metadata::{Caption, RightsMetadata, WriteOptions};
 use model::item::Document;
 
 const URI: &str = "https://bilder.example.com/media/image/sdlv_113kUb-R0";
-const PLAIN: WriteOptions = WriteOptions { orientation: 1, gps: false };
-const WITH_GPS: WriteOptions = WriteOptions { orientation: 1, gps: true };
+const PLAIN: WriteOptions = WriteOptions { orientation: 1, gps: false, picture: None };
+const WITH_GPS: WriteOptions = WriteOptions { orientation: 1, gps: true, picture: None };
 /// The tags that the standards require in every block, whatever the document contains.
 const TECHNICAL: [&str; 11] = [
     "IPTC:CodedCharacterSet",

@@ -325,7 +325,7 @@ mod tests {
             };
             let fields = to_fields(&photograph, &TimeZone::UTC);
             let restored = through_a_document(&photograph);
-            let options = metadata::WriteOptions { orientation: 1, gps: true };
+            let options = metadata::WriteOptions { orientation: 1, gps: true, picture: None };
             let rights = metadata::RightsMetadata::default();
             let segments = metadata::write(&restored, &rights, &[], options);
             let jpeg = jpeg::samples::file(&segments);

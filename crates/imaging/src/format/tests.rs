@@ -97,7 +97,7 @@ fn a_jpeg_gets_its_metadata() {
         ::jpeg::samples::pictures::photograph(Size::new(32, 16), ChromaSubsampling::Quarter);
     let caption = Caption { headline: "Harbour".to_owned(), ..Caption::default() };
     let rights = metadata::RightsMetadata::default();
-    let options = WriteOptions { orientation: 1, gps: false };
+    let options = WriteOptions { orientation: 1, gps: false, picture: None };
     let blocks = metadata::build_embedded(&caption, &rights, &[], options);
     let file = ImageFormat::Jpeg.embed(&jpeg, &blocks, None).unwrap();
     let header = ::jpeg::header::JpegHeader::parse(&file, &::jpeg::samples::LIMITS).unwrap();

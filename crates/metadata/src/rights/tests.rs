@@ -11,7 +11,7 @@ use jpeg::header::JpegHeader;
 use jpeg::rewrite::segment;
 use jpeg::samples::{LIMITS, file};
 
-const UPRIGHT: WriteOptions = WriteOptions { orientation: 1, gps: false };
+const UPRIGHT: WriteOptions = WriteOptions { orientation: 1, gps: false, picture: None };
 
 /// The IPTC's reference packet, which has a value in every property.
 const REFERENCE: &str = include_str!("../../tests/data/iptc-reference.xml");

@@ -20,7 +20,8 @@ pub fn read_segments(segments: &[u8]) -> FileMetadata {
 
 /// Writes caption and rights and reads them again, without warnings.
 fn written(caption: &Caption, rights: &RightsMetadata) -> FileMetadata {
-    let segments = write(caption, rights, &[], WriteOptions { orientation: 1, gps: true });
+    let segments =
+        write(caption, rights, &[], WriteOptions { orientation: 1, gps: true, picture: None });
     let again = read_segments(&segments);
     assert!(again.warnings.is_empty(), "{:?}", again.warnings);
     again
