@@ -138,6 +138,11 @@ impl CatalogEntry {
         }
     }
 
+    /// Returns the hash of the credits in the caption, which are all that small renditions carry of it.
+    pub(super) fn credits_hash(&self, association: Option<&AssociationKey>) -> ContentHash {
+        hash_of(&self.caption_of(association).0.credits())
+    }
+
     /// Returns the rights and provenance of the picture of the item or of an associated object, with the hashes
     /// that plans need. For each property, the statement of the operator precedes the source's, and both precede
     /// the original's.
@@ -233,9 +238,13 @@ fn find_or_make<K: Eq + Hash, V: Clone>(
 fn captioned(document: &Document, uri: &str, stated: &RightsMetadata) -> (Caption, ContentHash) {
     let mut caption = formats::caption::from_document(document, uri);
     caption.yield_to(stated);
-    // The hash is part of the plan, so that a changed caption renders the file again.
-    let text = serde_json::to_vec(&caption).unwrap_or_default();
-    (caption, ContentHash::new(&text))
+    let hash = hash_of(&caption);
+    (caption, hash)
+}
+
+/// Returns the hash of a caption. It is part of the plan, so that a changed caption renders the file again.
+fn hash_of(caption: &Caption) -> ContentHash {
+    ContentHash::new(&serde_json::to_vec(caption).unwrap_or_default())
 }
 
 /// A cache of items in front of the database.

@@ -187,6 +187,11 @@ impl RenditionMaker<'_> {
         let RenditionTexts { caption, rights } = self.texts;
         let plan = self.plan;
         match (plan.caption, plan.rights) {
+            (Some(_), _) if plan.credits_only => {
+                let picture = self.embedding_picture(pixels, icc);
+                let options = WriteOptions { orientation: UPRIGHT, gps: false, picture };
+                metadata::build_embedded(&caption.credits(), rights.short(), &[], options)
+            }
             (Some(_), stated) => {
                 let orientation = match pixels {
                     DescribedPixels::Stored => plan.source.orientation,

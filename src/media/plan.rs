@@ -16,12 +16,16 @@ use imaging::{ImageFormat, OutputOptions, RenderStep, output_size};
 use model::item::PictureFile;
 use model::media_url::{MediaPath, MediaTarget, PictureOperation};
 use model::{
-    ContentHash, CropError, CropSpec, Rect, RenditionExtension, RenditionName, RenditionUsage,
-    RenditionVariant, ResizeSpec, Size, scale_crop,
+    AssociationKey, ContentHash, CropError, CropSpec, Rect, RenditionExtension, RenditionName,
+    RenditionUsage, RenditionVariant, ResizeSpec, Size, scale_crop,
 };
 
 /// The format of plans; incremented if the same plan yields different bytes than in an earlier release.
 const FORMAT: u32 = 6;
+
+/// The long side in pixels up to which an open rendition with a size carries no more of the caption than the
+/// credits. In a list of search hits the whole caption would be the larger part of the bytes.
+const SMALL_PX_MAX: u32 = 320;
 
 /// All values that determine the bytes of a rendition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -38,6 +42,8 @@ pub struct RenditionPlan {
     pub(super) standard: Option<StandardSource>,
     /// The identity of the watermark, if a step draws it.
     pub mark: Option<String>,
+    /// True if only the credits of the caption are embedded, and of the rights only those in thumbnails.
+    pub credits_only: bool,
     /// Hash of the caption that is embedded in the file.
     pub caption: Option<ContentHash>,
     /// Hash of the rights that are embedded in the file.
@@ -124,14 +130,16 @@ pub fn plan(
     }
     let standard =
         output.as_ref().and_then(|output| StandardSource::find(source, &steps, output, settings));
+    let credits_only = steps != base && is_small(name, operations, size);
+    let rights_usage = if credits_only { RenditionUsage::Thumbnail } else { name.usage };
     let plan = RenditionPlan {
         format: FORMAT,
         output,
         standard,
         mark: marked.then(|| settings.marker.id().to_owned()),
-        caption: (name.usage != RenditionUsage::Thumbnail)
-            .then(|| entry.caption_of(file.association()).1),
-        rights: entry.effective_rights(file.association()).hash(name.usage),
+        credits_only,
+        caption: caption_hash(entry, file.association(), rights_usage, credits_only),
+        rights: entry.effective_rights(file.association()).hash(rights_usage),
         keep_gps: settings.media.keep_gps,
         keep_person_details: settings.media.keep_person_details,
         source: source.without_rights(),
@@ -141,6 +149,28 @@ pub fn plan(
     let operation = operation_name(name, &plan.steps);
     let class = cache_class(&plan.steps, &base);
     Ok(PlannedRendition { key: ContentHash::new(&text), plan, size, class, format, operation })
+}
+
+/// Returns the hash of what a rendition carries of the caption; `None` for a thumbnail, which carries nothing of it.
+fn caption_hash(
+    entry: &CatalogEntry,
+    association: Option<&AssociationKey>,
+    usage: RenditionUsage,
+    credits_only: bool,
+) -> Option<ContentHash> {
+    if credits_only {
+        return Some(entry.credits_hash(association));
+    }
+    (usage != RenditionUsage::Thumbnail).then(|| entry.caption_of(association).1)
+}
+
+/// Returns whether a rendition is an open one with a size, and small (contract media-25).
+fn is_small(name: RenditionName, operations: &[PictureOperation], size: Size) -> bool {
+    let has_size =
+        operations.iter().any(|operation| matches!(operation, PictureOperation::Resize(_)));
+    has_size
+        && name.usage == RenditionUsage::Preview
+        && size.width.max(size.height) <= SMALL_PX_MAX
 }
 
 /// Fails with [`ErrorKind::InvalidArgument`] for a size that files of the format cannot have.
@@ -355,6 +385,37 @@ mod tests {
             assert_eq!(output.bytes_max, Some(50_000));
             assert!(!output.keeps_original());
         }
+    }
+
+    #[test]
+    fn small_sizes_of_open_names_carry_the_credits_alone() {
+        let settings = settings(&[]);
+        let check = |picture: &PictureFile, rest: &str, expected: bool| {
+            let plan = plan_of(picture, rest, &settings).expect(rest).plan;
+            assert_eq!(plan.credits_only, expected, "{rest}");
+        };
+        let large = picture(6000, 4000);
+        for rest in [
+            "-fit_w320_NormalPreview.jpg",
+            "-fit_w160_WatermarkPreview.webp",
+            "-fill_w320_h320_WebPreview.avif",
+            "-crop_w100_h80-fit_w80_NormalPreview.jpg",
+        ] {
+            check(&large, rest, true);
+        }
+        for rest in [
+            "_NormalPreview.jpg",
+            "-fit_w480_NormalPreview.jpg",
+            "-crop_w100_h80_NormalPreview.jpg",
+            "-fit_w160.jpg",
+            "-crop_w100_h80-fit_w80.webp",
+            "-fit_w160_NormalThumbnail.jpg",
+        ] {
+            check(&large, rest, false);
+        }
+        check(&picture(4000, 6000), "-fit_w320_NormalPreview.jpg", false);
+        // It is the Preview.
+        check(&picture(300, 200), "-fit_w320_NormalPreview.jpg", false);
     }
 
     #[test]

@@ -124,6 +124,17 @@ impl Caption {
         }
     }
 
+    /// Returns the creator, the credit line and the copyright notice, without everything else.
+    #[must_use]
+    pub fn credits(&self) -> Caption {
+        Caption {
+            byline: self.byline.clone(),
+            credit: self.credit.clone(),
+            copyright_notice: self.copyright_notice.clone(),
+            ..Caption::default()
+        }
+    }
+
     /// Returns the copyright notice, or else the holder, for standards with one place for both.
     fn copyright(&self) -> &str {
         let notice = &self.copyright_notice;

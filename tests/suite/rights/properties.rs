@@ -18,15 +18,26 @@ const WHOLE: [&str; 17] = [
     "_WatermarkPreview.jpg",
     "_WebPreview.jpg",
     "_WebPreview.webp",
-    "-fit_w320_NormalPreview.jpg",
-    "-fit_w320_NormalPreview.webp",
-    "-fit_w320_NormalPreview.avif",
+    "-fit_w480_NormalPreview.jpg",
+    "-fit_w480_NormalPreview.webp",
+    "-fit_w480_NormalPreview.avif",
     "-fit_w500.jpg",
     "-fit_w500.webp",
     "-fit_w500.avif",
     "-watermark-fit_w240.jpg",
     "-preset_card_NormalPreview.jpg",
 ];
+
+/// Open renditions with a size of at most 320 pixels, which carry the credits of the caption.
+const SMALL: [&str; 4] = [
+    "-fit_w320_NormalPreview.jpg",
+    "-fit_w320_NormalPreview.webp",
+    "-fit_w320_NormalPreview.avif",
+    "-crop_w200_h150-fit_w160_WatermarkPreview.jpg",
+];
+
+/// The properties that small renditions carry besides those of thumbnails.
+const CREDITS: [&str; 3] = ["creatorNames", "creditLine", "copyrightNotice"];
 
 const THUMBNAILS: [&str; 7] = [
     "_NormalThumbnail.jpg",
@@ -38,7 +49,7 @@ const THUMBNAILS: [&str; 7] = [
     "-fit_w160_NormalThumbnail.jpg",
 ];
 
-const PRESET: &str = r#"media.presets={"card":{"fit":[300,0]}}"#;
+const PRESET: &str = r#"media.presets={"card":{"fit":[480,0]}}"#;
 
 /// Groups of tags about the container and its pixels.
 const CONTAINERS: [&str; 7] =
@@ -80,6 +91,8 @@ const TECHNICAL: [&str; 26] = [
 struct Carries {
     /// True if it carries the caption; thumbnails do not.
     caption: bool,
+    /// True if it carries the credits of the caption at least.
+    credits: bool,
     /// True if the settings keep coordinates.
     gps: bool,
     /// True if the settings keep details of persons.
@@ -88,11 +101,12 @@ struct Carries {
 
 impl Carries {
     /// By the default settings.
-    const DEFAULT: Self = Self { caption: true, gps: false, person_details: false };
+    const DEFAULT: Self = Self { caption: true, credits: true, gps: false, person_details: false };
 
-    fn has(self, rule: Rule) -> bool {
-        match rule {
+    fn has(self, property: &Property) -> bool {
+        match property.rule {
             Rule::Short => true,
+            Rule::Document if CREDITS.contains(&property.name.as_str()) => self.credits,
             Rule::Document | Rule::Carried | Rule::Transformed => self.caption,
             Rule::PersonDetails => self.caption && self.person_details,
             Rule::Never => false,
@@ -183,7 +197,7 @@ fn transformed(property: &Property, original: Value, carries: Carries) -> Value 
 #[track_caller]
 fn has_properties(name: &str, tags: &Tags, original: &Tags, carries: Carries) {
     for property in properties() {
-        let expected: Vec<_> = match carries.has(property.rule) {
+        let expected: Vec<_> = match carries.has(&property) {
             true => values(original, &property),
             false => Vec::new(),
         };
@@ -200,7 +214,7 @@ fn has_properties(name: &str, tags: &Tags, original: &Tags, carries: Carries) {
 #[track_caller]
 fn has_nothing_else(name: &str, tags: &Tags, carries: Carries) {
     let allowed: Vec<Property> =
-        properties().into_iter().filter(|property| carries.has(property.rule)).collect();
+        properties().into_iter().filter(|property| carries.has(property)).collect();
     for tag in tags.keys() {
         let group = tag.split(':').next().unwrap_or_default();
         let is_container = CONTAINERS.contains(&group) || group.starts_with("ICC");
@@ -249,6 +263,7 @@ fn every_rendition_has_each_property_by_its_rule_and_nothing_else() {
     let renditions = Renditions::new();
     renditions.add("original.jpg", &pictures[0].1);
     renditions.fetch(&server, "reference", &WHOLE);
+    renditions.fetch(&server, "reference", &SMALL);
     renditions.fetch(&server, "reference", &THUMBNAILS);
     renditions.add("archive.jpg", &from_archive(&server));
     renditions.add("delivered.jpg", &delivered(&server));
@@ -259,11 +274,12 @@ fn every_rendition_has_each_property_by_its_rule_and_nothing_else() {
     }
     let mut checked = 0;
     for (name, tags) in tags.iter().filter(|(name, _)| name != "original.jpg") {
-        let caption = !name.contains("Thumbnail");
-        check(name, tags, original, Carries { caption, ..Carries::DEFAULT });
+        let credits = !name.contains("Thumbnail");
+        let caption = credits && !SMALL.iter().any(|rest| name.ends_with(rest));
+        check(name, tags, original, Carries { caption, credits, ..Carries::DEFAULT });
         checked += 1;
     }
-    assert_eq!(checked, WHOLE.len() + THUMBNAILS.len() + 2);
+    assert_eq!(checked, WHOLE.len() + SMALL.len() + THUMBNAILS.len() + 2);
 }
 
 #[test]
@@ -273,7 +289,7 @@ fn coordinates_and_details_of_persons_are_carried_where_the_settings_keep_them()
     renditions.add("original.jpg", &pictures[0].1);
     let mut server =
         Server::with_pictures(&settings(&["media.keep_person_details=true"]), &pictures);
-    let rests = [".jpg", "-fit_w320_NormalPreview.webp", "_NormalThumbnail.jpg"];
+    let rests = [".jpg", "-fit_w480_NormalPreview.webp", "_NormalThumbnail.jpg"];
     let fetch_as = |server: &Server, kept: &str| {
         for rest in rests {
             let body = fetch(server, &format!("/media/image/reference{rest}"));
@@ -287,7 +303,8 @@ fn coordinates_and_details_of_persons_are_carried_where_the_settings_keep_them()
     let original = &tags.iter().find(|(name, _)| name == "original.jpg").expect("read").1;
     for (name, tags) in tags.iter().filter(|(name, _)| name != "original.jpg") {
         let (caption, gps) = (!name.contains("Thumbnail"), name.starts_with("gps"));
-        check(name, tags, original, Carries { caption, gps, person_details: !gps });
+        let credits = caption;
+        check(name, tags, original, Carries { caption, credits, gps, person_details: !gps });
     }
     assert_eq!(tags.len(), 1 + 2 * rests.len());
 }

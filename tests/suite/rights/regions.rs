@@ -204,7 +204,7 @@ fn regions_turn_with_pictures_of_all_eight_orientations() {
         let rests = [".jpg", "_NormalPreview.jpg", "_NormalPreview.webp", &inner];
         renditions.fetch(&server, id, &rests);
     }
-    renditions.fetch(&server, "turned6", &["-fit_w150_NormalPreview.avif"]);
+    renditions.fetch(&server, "turned6", &["-fit_w150.avif"]);
     let files: BTreeMap<_, _> = renditions.bytes().into_iter().collect();
     assert_eq!(files.len(), 8 * 4 + 1);
     for (name, tags) in renditions.tags() {
@@ -229,8 +229,8 @@ fn regions_are_cut_with_the_picture_and_dropped_where_nothing_of_them_is_left() 
             "-crop_w200_h192_x96.jpg",
             "-crop_w24_h24.jpg",
             "-fill_w150_h150.jpg",
-            "-fill_w80_h180_NormalPreview.webp",
-            "-crop_w200_h100_x20_y20-fill_w60_h60_NormalPreview.jpg",
+            "-fill_w80_h180.webp",
+            "-crop_w200_h100_x20_y20-fill_w60_h60.jpg",
         ],
     );
     renditions.fetch(

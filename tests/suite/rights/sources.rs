@@ -40,7 +40,7 @@ const EXIF: [(&str, &str, &str); 4] = [
 ];
 
 const RENDITIONS: [&str; 4] =
-    [".jpg", "_NormalPreview.jpg", "-fit_w160_NormalPreview.webp", "-crop_w100_h80.avif"];
+    [".jpg", "_NormalPreview.jpg", "-fit_w480_NormalPreview.webp", "-crop_w100_h80.avif"];
 
 /// The only entry of a list, or the value itself.
 fn single(value: &Value) -> &Value {

@@ -138,7 +138,7 @@ fn all_eight_orientations_are_upright_in_every_format() {
 fn captions_are_in_every_format_and_a_position_is_in_none() {
     let server = Server::with_pictures(&["media.warm=false"], &[("moose", captioned())]);
     for (extension, _) in FORMATS {
-        for rest in ["_NormalPreview", "-fit_w320_WatermarkPreview", "-fit_w500", "-crop_w99_h88"]
+        for rest in ["_NormalPreview", "-fit_w480_WatermarkPreview", "-fit_w500", "-crop_w99_h88"]
         {
             let file = format!("moose{rest}.{extension}");
             let tags = oracle::exiftool(&fetch(&server, &file));
