@@ -19,7 +19,6 @@ const CREATED: [&str; 2] = ["secrets.key_file", "telemetry.log_file"];
 /// templates as the service does. Creates nothing and connects to nothing.
 ///
 /// Returns a line for each file that cannot be used, with the name of its setting.
-#[must_use]
 pub fn unusable_files(config: &Config, rows: &[SettingRow]) -> Vec<String> {
     let named = rows.iter().filter(|row| row.unit == "file" && !row.value.is_empty());
     let named = named.filter(|row| !TLS.contains(&row.name));

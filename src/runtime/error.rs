@@ -117,7 +117,6 @@ impl Error {
     }
 
     /// Creates the refusal of a caller without valid credentials. The contract fixes its message (api-13).
-    #[must_use]
     pub fn unauthenticated() -> Self {
         Self::new(ErrorKind::Unauthenticated, "Unauthorized").with_code("credentials_required")
     }

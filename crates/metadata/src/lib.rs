@@ -125,7 +125,6 @@ impl Caption {
     }
 
     /// Returns the creator, the credit line and the copyright notice, without everything else.
-    #[must_use]
     pub fn credits(&self) -> Caption {
         Caption {
             byline: self.byline.clone(),

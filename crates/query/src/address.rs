@@ -18,7 +18,6 @@ pub(super) fn is_absolute(text: &[char]) -> bool {
 ///
 /// The URL may name a part of the item: a rendition, a document, a crop, the licences, a picture below a text.
 /// Query, fragment and trailing punctuation of a sentence are ignored.
-#[must_use]
 pub fn find_item(address: &str) -> Option<ItemKey> {
     let (scheme, rest) = address.trim().split_once("://")?;
     if !["http", "https"].iter().any(|allowed| scheme.eq_ignore_ascii_case(allowed)) {

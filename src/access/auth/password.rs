@@ -67,7 +67,6 @@ impl Argon2Hasher {
     }
 
     /// Returns whether `hash` is a PHC string, the form of the hashes that are compared with passwords.
-    #[must_use]
     pub fn is_hash(hash: &str) -> bool {
         PasswordHash::new(hash).is_ok()
     }

@@ -109,7 +109,6 @@ impl Principal {
     }
 
     /// Returns whether the credentials change nothing.
-    #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.is_read_only
     }

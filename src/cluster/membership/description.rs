@@ -47,7 +47,6 @@ pub fn faults_of(row: &NodeRow) -> Option<Vec<NodeFault>> {
 }
 
 /// Returns why a node accepts no requests although it works: it is starting or stopping.
-#[must_use]
 pub fn transition_of(row: &NodeRow) -> Option<&'static str> {
     match row.faults.as_str() {
         STARTING => Some("is starting"),
@@ -107,7 +106,6 @@ impl NodeDescription {
 
 /// Returns the name of a node for logs and findings, with its machine, the address that it listens on and its
 /// role, so that an operator finds the process.
-#[must_use]
 pub fn node_label(row: &NodeRow) -> String {
     let NodeDescription { host, listen, .. } = NodeDescription::from_row(row);
     // A node of an earlier version published neither.

@@ -41,14 +41,12 @@ impl RawSettings {
     }
 
     /// Returns the absolute path of the settings file; `None` if no file was read.
-    #[must_use]
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
 
     /// Returns a warning for each secret that has no effect, although its source has a higher precedence than the
     /// source that names the file of the secret: the file counts wherever it is set.
-    #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         NAMES.iter().filter_map(|name| self.warning(name)).collect()
     }

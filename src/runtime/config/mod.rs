@@ -608,7 +608,6 @@ pub fn system_user() -> String {
 }
 
 /// Returns the name of this machine, or of the container; empty if the system does not tell it.
-#[must_use]
 pub fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     name.trim().to_owned()

@@ -155,7 +155,6 @@ pub struct SecretHash(String);
 
 impl SecretHash {
     /// Returns the hash, to be stored.
-    #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }
