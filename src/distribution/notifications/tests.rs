@@ -593,7 +593,8 @@ fn a_stream_expires_five_minutes_after_its_last_use_and_waiting_is_use() {
         assert_eq!(gone.kind(), ErrorKind::NotFound);
         assert!(scene.notifications.list(&caller, None, now()).await.unwrap().is_empty());
         // Until the sweep, an expired stream can still be deleted.
-        scene.notifications.delete(&scene.caller(2).await, other.id).await.unwrap();
+        let reader = scene.caller(2).await;
+        scene.notifications.delete(&reader, other.id).await.unwrap();
         scene.notifications.sweep(now(), true).unwrap();
         let left = scene.db.read_blocking(move |tx| tx.find_notification(of.id)).unwrap();
         assert_eq!(left, None);

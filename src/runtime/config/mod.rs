@@ -452,7 +452,7 @@ settings! {
 
 /// Lists all settings with their defaults, regardless of file and environment.
 pub fn default_rows() -> Vec<SettingRow> {
-    let values = load::RawSettings::default();
+    let values = RawSettings::default();
     // A test checks every default, so this cannot fail in a release.
     let config = Config::from_values(&values).expect("the defaults are within their bounds");
     config.rows(&values)
@@ -464,7 +464,7 @@ impl Config {
     /// None of them is secret, so nodes can publish them to each other.
     pub fn alike(&self) -> BTreeMap<String, String> {
         // The origins in the rows are wrong, but only their values are used.
-        let rows = self.rows(&load::RawSettings::default()).into_iter();
+        let rows = self.rows(&RawSettings::default()).into_iter();
         let alike = rows.filter(|row| row.is_alike);
         alike.map(|row| (row.name.to_owned(), row.value)).collect()
     }
