@@ -30,7 +30,7 @@ pub enum PdfError {
         what: &'static str,
         /// The number in the file.
         found: usize,
-        /// The limit.
+        /// The maximum number of these items.
         max: usize,
     },
     /// The page tree, colour spaces or functions are nested too deeply.

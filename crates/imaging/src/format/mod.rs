@@ -122,11 +122,11 @@ pub fn encode_pixels(pixels: &Pixels, output: &OutputOptions) -> Result<Vec<u8>,
 #[derive(IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum ImageFormat {
-    /// AV1 in HEIF, lossy.
+    /// AVIF (AV1 in HEIF), lossy.
     Avif,
-    /// JPEG, ITU-T T.81.
+    /// JPEG (ITU-T T.81), lossy.
     Jpeg,
-    /// WebP, RFC 9649, lossy.
+    /// WebP (RFC 9649), lossy.
     Webp,
 }
 
