@@ -78,7 +78,7 @@ fn unless_refused<T>(outcome: Result<T, ApiRefusal>) -> Result<Option<T>, ApiRef
 
 /// A page of a long list, with the offset and the filters from the query.
 pub(super) struct ListPage {
-    /// The first page.
+    /// The request for the first page.
     first: ApiCall,
     pub(super) start: usize,
     size: usize,
