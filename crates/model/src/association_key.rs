@@ -2,9 +2,9 @@
 
 use std::{fmt, str::FromStr};
 
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 use thiserror::Error;
 
-use crate::macros::impl_serde_as_text;
 use crate::token;
 
 /// The key of an associated object: `[A-Za-z0-9][A-Za-z0-9-]*`, at most 64 characters, case-sensitive, such as `a000`.
@@ -12,6 +12,7 @@ use crate::token;
 /// Unlike an item id it has no underscore, which begins the suffix of a media URL: `a000_NormalPreview.jpg` (contract
 /// media-6). A key never ends in `-crop` or `-watermark`, in upper or lower case: a media URL would strip them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(DeserializeFromStr, SerializeDisplay)]
 pub struct AssociationKey(Box<str>);
 
 impl AssociationKey {
@@ -65,8 +66,6 @@ impl FromStr for AssociationKey {
         Self::parse(text)
     }
 }
-
-impl_serde_as_text!(AssociationKey);
 
 /// The error for a text that is not an association key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -2,12 +2,12 @@
 
 use std::{fmt, str::FromStr};
 
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 use sha2::{Digest, Sha256};
-
-use crate::macros::impl_serde_as_text;
 
 /// The SHA-256 of a blob, which is its key in the blob store. Printed as 64 lower-case hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(DeserializeFromStr, SerializeDisplay)]
 pub struct ContentHash(pub [u8; 32]);
 
 impl ContentHash {
@@ -68,8 +68,6 @@ impl fmt::Debug for ContentHash {
         write!(f, "Hash({self})")
     }
 }
-
-impl_serde_as_text!(ContentHash);
 
 /// The error for a text that is not 64 hex digits.
 #[derive(Debug, thiserror::Error)]

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 use thiserror::Error;
 
-use crate::macros::impl_serde_as_text;
 use crate::token;
 
 /// The id of an item: `[A-Za-z0-9][A-Za-z0-9_-]*`, at most 128 characters, case-sensitive.
@@ -14,7 +14,9 @@ use crate::token;
 /// `a_NormalHires` have: such an id could not be addressed. [`token`] has the rules.
 ///
 /// Contract items-3.
+// Ids read from JSON pass the same checks, so a value of this type can always be addressed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(DeserializeFromStr, SerializeDisplay)]
 pub struct ItemId(Box<str>);
 
 impl ItemId {
@@ -49,9 +51,6 @@ impl FromStr for ItemId {
         Self::parse(text)
     }
 }
-
-// Ids read from JSON pass the same checks, so a value of this type can always be addressed.
-impl_serde_as_text!(ItemId);
 
 /// The error for a text that is not an item id.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 use thiserror::Error;
 
 use crate::crop::CropSpec;
 use crate::item_id::{ItemId, ItemIdError};
-use crate::macros::impl_serde_as_text;
 use crate::media_type::{MediaType, UnknownMediaType};
 use crate::operation_parameters::ParameterError;
 use crate::token;
@@ -16,6 +16,7 @@ use crate::token;
 ///
 /// The host of a URI is not part of the identity (contract items-1).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(DeserializeFromStr, SerializeDisplay)]
 pub struct ItemKey {
     pub media_type: MediaType,
     /// The id within the media type.
@@ -57,8 +58,6 @@ impl FromStr for ItemKey {
         Self::parse(text)
     }
 }
-
-impl_serde_as_text!(ItemKey);
 
 /// The error for a text that is not an item identity.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

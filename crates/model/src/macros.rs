@@ -12,25 +12,3 @@ macro_rules! impl_as_str {
         }
     )+};
 }
-
-/// Serializes a type as the text that `Display` prints, and reads it with `FromStr`.
-macro_rules! impl_serde_as_text {
-    ($Type:ty) => {
-        impl serde::Serialize for $Type {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        impl<'de> serde::Deserialize<'de> for $Type {
-            fn deserialize<D>(deserializer: D) -> Result<Self, D::Error>
-            where
-                D: serde::Deserializer<'de>,
-            {
-                let text = <String as serde::Deserialize>::deserialize(deserializer)?;
-                text.parse().map_err(serde::de::Error::custom)
-            }
-        }
-    };
-}
-pub(crate) use impl_serde_as_text;

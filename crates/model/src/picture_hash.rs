@@ -2,9 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 use thiserror::Error;
-
-use crate::macros::impl_serde_as_text;
 
 /// Number of hex digits of a hash.
 const DIGITS: usize = 16;
@@ -13,6 +12,7 @@ const DIGITS: usize = 16;
 ///
 /// Each bit is 1 if one of 9 × 8 parts of the upright picture is brighter than the part to its right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(DeserializeFromStr, SerializeDisplay)]
 pub struct PictureHash(pub u64);
 
 impl PictureHash {
@@ -44,8 +44,6 @@ impl FromStr for PictureHash {
         u64::from_str_radix(text, 16).map(Self).map_err(|_| PictureHashError)
     }
 }
-
-impl_serde_as_text!(PictureHash);
 
 #[cfg(test)]
 mod tests {

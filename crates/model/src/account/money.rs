@@ -2,12 +2,14 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::macros::impl_serde_as_text;
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 /// An exact amount of money, positive, zero or negative, in the currency of the organization that orders.
 ///
 /// Its text form has exactly two decimals, and a `-` if it is negative: `1200.00`, `-0.50`.
+// The text form also in JSON: most clients read a JSON number as floating point, which is not exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(DeserializeFromStr, SerializeDisplay)]
 pub struct Money {
     /// The amount in hundredths of the currency unit: 120000 for `1200.00`.
     hundredths: i64,
@@ -48,9 +50,6 @@ impl fmt::Display for Money {
         write!(f, "{sign}{}.{:02}", unsigned / 100, unsigned % 100)
     }
 }
-
-// The text form also in JSON: most clients read a JSON number as floating point, which is not exact.
-impl_serde_as_text!(Money);
 
 #[cfg(test)]
 mod tests {
