@@ -45,14 +45,13 @@ impl Approver {
 }
 
 /// A product, identified by its code in items and agreements.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Product {
     pub id: ProductId,
     /// The code, such as `FOTO`.
     pub code: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
@@ -64,6 +63,7 @@ pub struct PrepaidDownloads {
 }
 
 /// An agreement of an organization, serialized as in `GET /user/v1/user`.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Agreement {
@@ -78,15 +78,11 @@ pub struct Agreement {
     pub super_agreement: bool,
     /// The products that the agreement covers.
     pub products: Vec<Product>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The time at which the agreement ends; `None` if it never ends.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
     /// The bought and the remaining downloads; only for `Prepaid` agreements.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub prepaids: Option<PrepaidDownloads>,
 }
 

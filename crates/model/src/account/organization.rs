@@ -6,31 +6,28 @@ use super::OrganizationId;
 use super::accounts_file::{SingleLineText, object};
 
 /// A postal or visiting address; every part may be missing.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct PostalAddress {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub street: Option<SingleLineText>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r#box: Option<SingleLineText>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zip_code: Option<SingleLineText>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub city: Option<SingleLineText>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub country: Option<SingleLineText>,
 }
 
 /// The addresses of an organization, by purpose.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OrganizationAddresses {
-    #[serde(default, deserialize_with = "object", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "object")]
     pub visit: Option<PostalAddress>,
-    #[serde(default, deserialize_with = "object", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "object")]
     pub postal: Option<PostalAddress>,
     /// The address for invoices.
-    #[serde(default, deserialize_with = "object", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "object")]
     pub billing: Option<PostalAddress>,
 }
 

@@ -18,12 +18,11 @@ pub const ROLE_OFP: &str = "ROLE_OFP";
 pub const ROLE_MEDIEBANK: &str = "ROLE_MEDIEBANK";
 
 /// The telephone numbers of a user.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PhoneNumbers {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mobile: Option<String>,
 }
 
