@@ -18,7 +18,6 @@ use super::{
 use crate::access::orders::CoverageDecision;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::BUNDLE_ITEMS_MAX;
-use model::item::MediaLinks;
 use model::media_url::DocumentExtension;
 use model::{ContentHash, ItemKey};
 

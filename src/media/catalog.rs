@@ -15,7 +15,6 @@ use jiff::Timestamp;
 use parking_lot::RwLock;
 
 use crate::media::cache_keys::CacheKeys;
-use crate::media::links::UrlLinks;
 use crate::media::plan::PlannedRendition;
 use crate::media::rights::EffectiveRights;
 use crate::media::texts::ItemText;
@@ -250,7 +249,7 @@ fn hash_of(caption: &Caption) -> ContentHash {
 /// A cache of items in front of the database.
 pub(super) struct ItemCatalog {
     db: Db,
-    links: UrlLinks,
+    links: MediaLinks,
     /// The rights statements of the settings, for all items.
     rights: Arc<RightsMetadata>,
     entries: moka::sync::Cache<ItemKey, Arc<CatalogEntry>>,
@@ -259,7 +258,7 @@ pub(super) struct ItemCatalog {
 }
 
 impl ItemCatalog {
-    pub(super) fn new(db: Db, links: UrlLinks, rights: Arc<RightsMetadata>) -> Self {
+    pub(super) fn new(db: Db, links: MediaLinks, rights: Arc<RightsMetadata>) -> Self {
         let entries = moka::sync::Cache::new(ITEMS_CACHED_MAX);
         Self { db, links, rights, entries, changes: AtomicU64::new(0) }
     }

@@ -15,7 +15,6 @@ mod cost;
 mod framing;
 mod in_flight;
 mod inputs;
-mod links;
 mod make;
 mod named_rendition;
 pub mod original;
@@ -54,7 +53,6 @@ pub use cache::{BlobExtent, BodyPart, RenditionBody};
 pub use catalog::CatalogEntry;
 pub use collect::{CollectedFile, DeliveryFiles, FileSelection};
 use inputs::StoreReads;
-pub use links::UrlLinks;
 pub use quote::{BundledQuote, ItemQuote, QuoteState};
 pub use rate_limit::RenderPayer;
 pub use render::{ObtainedRendition, RenditionSource};
@@ -72,7 +70,7 @@ use crate::runtime::fair_queue::FairSemaphore;
 use crate::runtime::slots::{SlotLimits, WaitingSlots};
 use api::orders::License;
 use formats::NewsmlVersion;
-use model::item::Asset;
+use model::item::{Asset, MediaLinks};
 use model::media_url::{DocumentExtension, DocumentFile, MediaPath, MediaTarget, RenditionFile};
 use model::{ContentHash, ItemKey, ItemUri};
 
@@ -84,7 +82,7 @@ pub struct Media {
 
 struct MediaState {
     settings: MediaSettings,
-    links: UrlLinks,
+    links: MediaLinks,
     catalog: catalog::ItemCatalog,
     orders: Orders,
     originals: OriginalStore,
@@ -113,7 +111,7 @@ impl Media {
         compute: ComputePool,
         cache_dir: &Path,
     ) -> Result<Self> {
-        let links = UrlLinks::new(settings.media_url.clone());
+        let links = MediaLinks::new(settings.media_url.clone());
         let inner = MediaState {
             catalog: catalog::ItemCatalog::new(
                 orders.db().clone(),
@@ -181,7 +179,7 @@ impl Media {
     }
 
     /// Returns the writer of media URLs.
-    pub fn links(&self) -> &UrlLinks {
+    pub fn links(&self) -> &MediaLinks {
         &self.inner.links
     }
 

@@ -15,7 +15,7 @@ use api::media::{
     Renditions,
 };
 use imaging::ImageFormat;
-use model::item::{AssetGroup, MediaLinks, RenditionSizes};
+use model::item::{AssetGroup, RenditionSizes};
 use model::media_url::{MediaPath, PictureOperation};
 use model::{
     ContentHash, PresetName, RenditionExtension, RenditionName, RenditionUsage, ResizeSpec, Size,

@@ -9,33 +9,6 @@ use crate::runtime::error::{Error, ErrorKind};
 use api::orders::{ChosenLicense, OrderUpdate};
 use model::account::{AgreementId, Order, OrderId, OrderStatus};
 use model::item::MediaLinks;
-use model::{AssociationKey, ItemKey, Rect, RenditionExtension, RenditionName};
-
-struct Example;
-
-impl MediaLinks for Example {
-    fn base(&self) -> &str {
-        "https://media.example"
-    }
-
-    fn item(&self, key: &ItemKey) -> String {
-        format!("https://media.example/media/{key}")
-    }
-
-    fn rendition(&self, key: &ItemKey, _: RenditionName, _: Option<Rect>) -> String {
-        self.item(key)
-    }
-
-    fn file(
-        &self,
-        key: &ItemKey,
-        _association: Option<&AssociationKey>,
-        name: RenditionName,
-        extension: RenditionExtension,
-    ) -> String {
-        format!("{}_{name}{}", self.item(key), extension.as_str())
-    }
-}
 
 fn uuid(digit: char) -> Uuid {
     format!("00000000-0000-0000-0000-00000000000{digit}").parse().unwrap()
@@ -242,6 +215,7 @@ fn orders_and_licences_are_written_as_the_contract_has_them() {
         let (scene, orders) = scene().await;
         let user = scene.user(1).await;
         let order = &orders.list(&user, 1, 1, OrderStatus::All).await.unwrap()[0];
+        let links = MediaLinks::new("https://media.example".to_owned());
         let product = json!({"name": "Name of A", "description": "About A", "code": "A"});
         let mut expected = json!({
             "id": 1,
@@ -262,7 +236,7 @@ fn orders_and_licences_are_written_as_the_contract_has_them() {
             "reportingDeadline": "2024-01-13T22:13:20Z",
             "manual": false,
         });
-        assert_eq!(json!(view::order(order, &Example)), expected);
+        assert_eq!(json!(view::order(order, &links)), expected);
         let order = orders.report(&user, OrderId(1), approval('a'), start()).await.unwrap();
         expected["price"]["license"] = json!({
             "uuid": uuid('a').to_string(),
@@ -274,6 +248,6 @@ fn orders_and_licences_are_written_as_the_contract_has_them() {
         });
         expected["reported"] = json!("2023-11-14T22:13:20Z");
         expected["approved"] = json!(true);
-        assert_eq!(json!(view::order(&order, &Example)), expected);
+        assert_eq!(json!(view::order(&order, &links)), expected);
     });
 }

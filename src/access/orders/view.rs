@@ -7,7 +7,7 @@ use model::item::MediaLinks;
 /// Creates the view of an order, with the public link to its item.
 ///
 /// The price has the name and description of the product (contract purchases-9).
-pub fn order<L: MediaLinks>(order: &Order, links: &L) -> api::orders::Order {
+pub fn order(order: &Order, links: &MediaLinks) -> api::orders::Order {
     let item = OrderedItem {
         uri: links.item(&order.item),
         headline: order.headline.clone(),

@@ -23,10 +23,10 @@ pub fn head(head: CollectionHead) -> CollectionWithoutContent {
 ///
 /// Only the owner gets `removedContent` (contract collections-11). A withdrawn item is no longer readable, and
 /// its headline would reveal it to readers who could not see the item before either.
-pub fn collection<L: MediaLinks>(
+pub fn collection(
     collection: Collection,
     reader: &Principal,
-    links: &L,
+    links: &MediaLinks,
 ) -> api::collections::Collection {
     let is_own = collection.head.owner == reader.user().id;
     let removed = collection.removed.into_iter().map(|lost| removed_item(lost, links));
@@ -37,7 +37,7 @@ pub fn collection<L: MediaLinks>(
     }
 }
 
-fn removed_item<L: MediaLinks>(lost: LostItem, links: &L) -> RemovedCollectionItem {
+fn removed_item(lost: LostItem, links: &MediaLinks) -> RemovedCollectionItem {
     RemovedCollectionItem {
         uri: links.item(&lost.key),
         headline: lost.headline,

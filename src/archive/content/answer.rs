@@ -16,8 +16,7 @@ use crate::storage::search::{Coverage, SearchHit, SearchResults};
 use metadata::RightsMetadata;
 use model::ItemKey;
 use model::item::{
-    Document, DocumentRequest, ItemPresence, MediaLinks, PubStatus, RenditionSizes,
-    RightsStatements,
+    Document, DocumentRequest, ItemPresence, PubStatus, RenditionSizes, RightsStatements,
 };
 use query::Facet;
 
@@ -63,14 +62,14 @@ fn is_listed(status: PubStatus) -> bool {
 }
 
 /// Writes answers with documents in one form.
-pub(super) struct AnswerWriter<L> {
-    pub(super) form: DocumentForm<L>,
+pub(super) struct AnswerWriter {
+    pub(super) form: DocumentForm,
     pub(super) sizes: RenditionSizes,
     /// The default rights of every picture.
     pub(super) rights: Arc<RightsMetadata>,
 }
 
-impl<L: MediaLinks> AnswerWriter<L> {
+impl AnswerWriter {
     /// Writes `{"hits": […], "total": n, "facets": {…}}` with the requested facets.
     pub(super) fn search_answer(
         &self,

@@ -41,21 +41,21 @@ use slow::SlowSearches;
 
 /// The form of documents in an answer.
 #[derive(Clone, Debug)]
-pub struct DocumentForm<L> {
+pub struct DocumentForm {
     /// The layout, which decides the parts of each document that are included.
     pub layout: DocumentLayout,
     /// The writer of links.
-    pub links: L,
+    pub links: MediaLinks,
 }
 
 /// A long poll: its search and its client.
 #[derive(Clone, Copy, Debug)]
-pub struct SearchPoll<'a, L> {
+pub struct SearchPoll<'a> {
     /// The client whose slot the poll occupies while it waits.
     pub holder: Option<RequestClient>,
     pub request: &'a SearchCriteria,
     /// The form of the item in the answer.
-    pub form: &'a DocumentForm<L>,
+    pub form: &'a DocumentForm,
 }
 
 /// The content section; cheap to clone.
@@ -93,7 +93,7 @@ impl Content {
         self.slow.set_threshold(slow_ms);
     }
 
-    fn writer<L>(&self, form: DocumentForm<L>) -> AnswerWriter<L> {
+    fn writer(&self, form: DocumentForm) -> AnswerWriter {
         AnswerWriter { form, sizes: self.sizes, rights: Arc::clone(&self.rights) }
     }
 
@@ -105,10 +105,10 @@ impl Content {
     /// Searches, and returns the text of `{"hits": […], "total": n, "facets": {…}}`.
     ///
     /// Fails if too many searches are queued.
-    pub async fn search<L: MediaLinks + Send + 'static>(
+    pub async fn search(
         &self,
         request: SearchCriteria,
-        form: DocumentForm<L>,
+        form: DocumentForm,
         now: Timestamp,
     ) -> Result<Bytes> {
         let writer = self.writer(form);
@@ -122,10 +122,10 @@ impl Content {
     /// Searches, and returns only the hits, as the text of a list.
     ///
     /// Fails if too many searches are queued.
-    pub async fn list<L: MediaLinks + Send + 'static>(
+    pub async fn list(
         &self,
         request: SearchCriteria,
-        form: DocumentForm<L>,
+        form: DocumentForm,
         now: Timestamp,
     ) -> Result<Bytes> {
         let writer = self.writer(form);
@@ -158,10 +158,10 @@ impl Content {
     /// Stops when one answer is full.
     ///
     /// Fails if too many searches are queued.
-    pub async fn listed_items<L: MediaLinks + Send + 'static>(
+    pub async fn listed_items(
         &self,
         keys: Vec<ItemKey>,
-        form: DocumentForm<L>,
+        form: DocumentForm,
         coverage: Coverage,
         now: Timestamp,
     ) -> Result<ItemListing> {
@@ -205,10 +205,10 @@ impl Content {
     /// when one answer is full.
     ///
     /// Fails if too many searches are queued.
-    pub async fn visible_list<L: MediaLinks + Send + 'static>(
+    pub async fn visible_list(
         &self,
         keys: Vec<ItemKey>,
-        form: DocumentForm<L>,
+        form: DocumentForm,
         visibility: CallerVisibility,
     ) -> Result<Bytes> {
         let writer = self.writer(form);
@@ -220,9 +220,9 @@ impl Content {
     ///
     /// Fails if the holder, or all clients together, have too many polls waiting, and if too many searches are
     /// queued.
-    pub async fn poll<L: MediaLinks + Clone + Send + 'static>(
+    pub async fn poll(
         &self,
-        poll: SearchPoll<'_, L>,
+        poll: SearchPoll<'_>,
         now: fn() -> Timestamp,
         wait: Duration,
         stop: impl Future<Output = ()>,

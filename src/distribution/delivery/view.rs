@@ -7,7 +7,7 @@ use model::account::{Channel, Delivery, DeliveryState};
 use model::item::MediaLinks;
 
 /// Creates the view of a delivery for its owner.
-pub fn delivery<L: MediaLinks>(delivery: &Delivery, links: &L) -> api::deliveries::Delivery {
+pub fn delivery(delivery: &Delivery, links: &MediaLinks) -> api::deliveries::Delivery {
     // While the delivery is in flight, `next` holds the expiry of the worker's claim, which is internal.
     let is_queued = delivery.state == DeliveryState::Queued;
     api::deliveries::Delivery {
@@ -27,7 +27,7 @@ pub fn delivery<L: MediaLinks>(delivery: &Delivery, links: &L) -> api::deliverie
 
 /// Creates the view of a delivery for the response to its request. The other properties change while the delivery is in
 /// flight; clients read them at its address.
-pub fn triggered<L: MediaLinks>(delivery: &Delivery, links: &L) -> Triggered {
+pub fn triggered(delivery: &Delivery, links: &MediaLinks) -> Triggered {
     Triggered {
         id: delivery.id,
         state: delivery.state,
@@ -37,7 +37,7 @@ pub fn triggered<L: MediaLinks>(delivery: &Delivery, links: &L) -> Triggered {
 }
 
 /// Returns the URI of the delivered item, with the crop of the request.
-pub(super) fn uri<L: MediaLinks>(delivery: &Delivery, links: &L) -> String {
+pub(super) fn uri(delivery: &Delivery, links: &MediaLinks) -> String {
     let crop = delivery.crop.map(|crop| crop.to_string()).unwrap_or_default();
     format!("{}{crop}", links.item(&delivery.item))
 }

@@ -16,7 +16,7 @@ use crate::transport::mail_templates::{MailEntry, MailOccasion, MailThumbnail, N
 use crate::transport::push;
 use crate::transport::{InlineImage, Mail, MailAddress};
 use model::account::{MessageContent, Notification, NotificationMethod, OutboxMessage};
-use model::item::{AssetGroup, MediaLinks};
+use model::item::AssetGroup;
 use model::media_url::MediaPath;
 use model::{ItemKey, RenditionExtension, RenditionName};
 

@@ -13,7 +13,6 @@ use crate::archive::content;
 use crate::archive::content::{DocumentForm, ItemLookup};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
-use model::item::MediaLinks;
 
 /// The response to a poll that found items.
 ///
@@ -48,19 +47,17 @@ impl Notifications {
     /// `wait` has passed or `stop` completes.
     ///
     /// Fails with `read_only` for credentials that change nothing, with
-    /// [`crate::runtime::error::ErrorKind::NotFound`] if the caller has no such stream or it expired, and with [`crate::runtime::error::ErrorKind::Overloaded`] if too many readers wait.
-    pub async fn read_stream<L>(
+    /// [`crate::runtime::error::ErrorKind::NotFound`] if the caller has no such stream or it expired, and with
+    /// [`crate::runtime::error::ErrorKind::Overloaded`] if too many readers wait.
+    pub async fn read_stream(
         &self,
         caller: &Principal,
         id: Uuid,
         size: usize,
-        form: &DocumentForm<L>,
+        form: &DocumentForm,
         wait: Duration,
         stop: impl Future<Output = ()>,
-    ) -> Result<Option<StreamResponse>>
-    where
-        L: MediaLinks + Clone + Send + 'static,
-    {
+    ) -> Result<Option<StreamResponse>> {
         // What is read leaves the stream.
         caller.require_write()?;
         let reader = StreamReader { stream: id, user: caller.user().id, size };
@@ -80,15 +77,12 @@ impl Notifications {
     ///
     /// Items that the caller's agreements no longer cover are removed from the queue instead (contract
     /// notifications-13).
-    async fn stream_response<L>(
+    async fn stream_response(
         &self,
         claimed: StreamBatch,
         caller: &Principal,
-        form: DocumentForm<L>,
-    ) -> Result<ReadOutcome<StreamResponse>>
-    where
-        L: MediaLinks + Send + 'static,
-    {
+        form: DocumentForm,
+    ) -> Result<ReadOutcome<StreamResponse>> {
         // Responses hold whole documents in memory, so only a few are built at a time.
         let permit = self.inner.answers.acquire().await.map_err(Error::internal)?;
         let keys = claimed.items.iter().map(|item| item.key.clone()).collect();

@@ -16,7 +16,7 @@ use crate::cluster::clock_guard::ClockGuard;
 use crate::cluster::membership::ClusterNode;
 use crate::distribution::recipients::RecipientSettings;
 use crate::media::original::OriginalStore;
-use crate::media::{self, DecodeLimits, UrlLinks};
+use crate::media::{self, DecodeLimits};
 use crate::runtime::compute::ComputePool;
 use crate::runtime::config::{self, SettingSources};
 use crate::runtime::fair_queue::QueuePlaces;
@@ -26,7 +26,7 @@ use crate::storage::database::{NewItem, WriteTx};
 use crate::storage::search::SearchEngine;
 use crate::transport::{MailAddress, MailSettings, MailTransport, TransportTimeouts};
 use model::account::{AgreementId, MessageContent};
-use model::item::{Document, DocumentLayout};
+use model::item::{Document, DocumentLayout, MediaLinks};
 use model::{ContentHash, ItemKey};
 
 const SCENE: &str = "
@@ -288,8 +288,8 @@ pub(super) fn scheduled(schedule: &str, timezone: &str) -> NotificationDraft {
     }
 }
 
-pub(super) fn form() -> DocumentForm<UrlLinks> {
-    DocumentForm { layout: DocumentLayout::Bare, links: UrlLinks::new("http://h".to_owned()) }
+pub(super) fn form() -> DocumentForm {
+    DocumentForm { layout: DocumentLayout::Bare, links: MediaLinks::new("http://h".to_owned()) }
 }
 
 /// The ids of the items in an answer.

@@ -30,7 +30,7 @@ use crate::storage::audit::{self, AuditAction, AuditOutcome, ObjectKind};
 use crate::storage::database::ItemWriteOutcome;
 use metadata::RightsMetadata;
 use model::account::ROLE_PROVIDER;
-use model::item::{DocumentError, MediaLinks, RightsStatementError, parse_rights_statement};
+use model::item::{DocumentError, RightsStatementError, parse_rights_statement};
 use model::{ItemId, ItemKey, MediaType};
 
 /// The name of the part that holds the document.

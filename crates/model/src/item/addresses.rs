@@ -71,13 +71,13 @@ pub enum ItemPresence {
 }
 
 /// Rewrites the URLs in a document.
-pub(super) struct AddressRewriter<'a, L> {
-    pub(super) links: &'a L,
+pub(super) struct AddressRewriter<'a> {
+    pub(super) links: &'a MediaLinks,
     /// Looks up the parts of an item that the service has.
     pub(super) presence: &'a dyn Fn(&ItemKey) -> ItemPresence,
 }
 
-impl<L: MediaLinks> AddressRewriter<'_, L> {
+impl AddressRewriter<'_> {
     /// Rewrites the URLs in the document of the item `key` and makes its `uri` the first property. The item's own
     /// renditions are left to the caller.
     pub(super) fn rewrite(&self, key: &ItemKey, fields: &mut Map<String, Value>) {
@@ -98,7 +98,7 @@ impl<L: MediaLinks> AddressRewriter<'_, L> {
         renditions.retain(|_, rendition| {
             let Some(Value::String(href)) = rendition.get_mut("href") else { return false };
             let Some(path) = path_of(href, key) else { return false };
-            *href = format!("{}{path}", self.links.base());
+            *href = format!("{}{path}", self.links.base);
             true
         });
     }

@@ -3,37 +3,9 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Rect, RenditionExtension, RenditionName, RenditionUsage, RenditionVariant, Size};
+use crate::{RenditionName, RenditionUsage, RenditionVariant, Size};
 
 const BASE: &str = "https://cdn.example/pictures";
-
-struct TestLinks;
-
-impl MediaLinks for TestLinks {
-    fn base(&self) -> &str {
-        BASE
-    }
-
-    fn item(&self, key: &ItemKey) -> String {
-        format!("{BASE}/media/{key}")
-    }
-
-    fn rendition(&self, key: &ItemKey, name: RenditionName, _crop: Option<Rect>) -> String {
-        let (variant, usage) = (name.variant.as_str(), name.usage.as_str());
-        format!("{BASE}/media/{key}_{variant}{usage}.jpg")
-    }
-
-    fn file(
-        &self,
-        key: &ItemKey,
-        association: Option<&AssociationKey>,
-        name: RenditionName,
-        extension: RenditionExtension,
-    ) -> String {
-        let association = association.map(|key| format!("/{key}")).unwrap_or_default();
-        format!("{BASE}/media/{key}{association}_{name}{}", extension.as_str())
-    }
-}
 
 const SIZES: RenditionSizes = RenditionSizes {
     preview_px: 1024,
@@ -61,7 +33,8 @@ fn served(key: &str, document: &Value, assets: &[Asset], layout: DocumentLayout)
         "image/bare" => ItemPresence::Document,
         _ => ItemPresence::Absent,
     };
-    let value = served.document(document, &TestLinks, &holds).expect("no crop");
+    let links = MediaLinks::new(BASE.to_owned());
+    let value = served.document(document, &links, &holds).expect("no crop");
     Document::parse(&key, &value.to_string()).expect("what is served is valid");
     value
 }

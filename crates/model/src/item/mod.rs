@@ -10,6 +10,7 @@ mod addresses_tests;
 mod asset;
 mod complete;
 mod layout;
+mod links;
 mod merge_patch;
 mod metadata_edits;
 mod metadata_field;
@@ -29,13 +30,14 @@ use crate::{AssociationKey, ItemKey, MediaType};
 pub use addresses::ItemPresence;
 pub use asset::{Asset, AssetFile, AssetGroup, GraphicFile, PictureFile, VideoFile};
 pub use layout::DocumentLayout;
+pub use links::MediaLinks;
 pub use merge_patch::{merge_patch, patch_between};
 pub use metadata_edits::{FieldEdit, FieldEditError, MetadataEdits};
 pub use metadata_field::{
     CITY_RELATIONS, COUNTRY_RELATIONS, CREDIT_RELATIONS, FieldForm, KEYWORD_SCHEME, MetadataField,
     PLACE_SCHEME, missing_fields,
 };
-pub use renditions::{DocumentRequest, MediaLinks, RenditionScaling, RenditionSizes};
+pub use renditions::{DocumentRequest, RenditionScaling, RenditionSizes};
 pub use rights::{
     RightsLayers, RightsStatementError, RightsUpdate, parse_rights_statement, parse_stored_rights,
 };

@@ -7,7 +7,7 @@ use metadata::RightsMetadata;
 use super::addresses::{AddressRewriter, ItemPresence};
 use super::complete::standard;
 use super::{
-    Asset, AssetFile, AssetGroup, Document, DocumentLayout, GraphicFile, PictureFile,
+    Asset, AssetFile, AssetGroup, Document, DocumentLayout, GraphicFile, MediaLinks, PictureFile,
     RightsLayers, RightsStatements, VideoFile, stated_rights,
 };
 use crate::{
@@ -94,24 +94,6 @@ impl RenditionSizes {
         };
         Some((picture, scaling))
     }
-}
-
-/// Builds the URLs of items and renditions. The caller implements this trait, so that the module does not depend
-/// on media URLs.
-pub trait MediaLinks {
-    /// Returns `{media_url}`, without a trailing slash.
-    fn base(&self) -> &str;
-    fn item(&self, key: &ItemKey) -> String;
-    /// Returns the URL of a JPEG rendition, with a crop in pixels of the rendition.
-    fn rendition(&self, key: &ItemKey, name: RenditionName, crop: Option<Rect>) -> String;
-    /// Returns the URL of a rendition of the item or of one of its associated objects.
-    fn file(
-        &self,
-        key: &ItemKey,
-        association: Option<&AssociationKey>,
-        name: RenditionName,
-        extension: RenditionExtension,
-    ) -> String;
 }
 
 /// A request for the document of one item.
@@ -218,10 +200,10 @@ impl DocumentRequest<'_> {
     /// [`Document::linked_items`]; an item without files becomes a mere link.
     ///
     /// Fails with [`CropError`] if the crop exceeds the Hires image.
-    pub fn document<L: MediaLinks>(
+    pub fn document(
         &self,
         document: Document,
-        links: &L,
+        links: &MediaLinks,
         presence: &dyn Fn(&ItemKey) -> ItemPresence,
     ) -> Result<Value, CropError> {
         let renditions = self.renditions(None, links)?;
@@ -247,10 +229,10 @@ impl DocumentRequest<'_> {
 
     /// Adds renditions to associated objects whose files were delivered with the item. An object that is itself an
     /// item with files is skipped, because it has that item's renditions.
-    fn write_associations<L: MediaLinks>(
+    fn write_associations(
         &self,
         fields: &mut Map<String, Value>,
-        links: &L,
+        links: &MediaLinks,
         presence: &dyn Fn(&ItemKey) -> ItemPresence,
     ) -> Result<(), CropError> {
         let Some(Value::Object(associations)) = fields.get_mut("associations") else {
@@ -294,10 +276,10 @@ impl DocumentRequest<'_> {
     }
 
     /// Builds the renditions of the item, or of one of its associated objects.
-    fn renditions<L: MediaLinks>(
+    fn renditions(
         &self,
         association: Option<&AssociationKey>,
-        links: &L,
+        links: &MediaLinks,
     ) -> Result<Map<String, Value>, CropError> {
         let files = AssetGroup::new(self.assets, association);
         let listed = match association {
@@ -328,13 +310,13 @@ impl DocumentRequest<'_> {
         Ok(renditions)
     }
 
-    fn picture<L: MediaLinks>(
+    fn picture(
         &self,
         files: AssetGroup<'_>,
         association: Option<&AssociationKey>,
         name: RenditionName,
         href: String,
-        links: &L,
+        links: &MediaLinks,
     ) -> Result<Option<Value>, CropError> {
         // Without a source picture the URL would be 404 (contract items-10).
         let Some(size) = self.sizes.rendition_size(files, name) else { return Ok(None) };

@@ -10,7 +10,6 @@ use crate::archive::content;
 use crate::archive::content::{DocumentForm, ItemSelection, TimestampFilter};
 use crate::http::AppState;
 use crate::http::protocol::request::{QueryParameters, ValidationErrors};
-use crate::media::UrlLinks;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::HITS_DEFAULT;
 use crate::storage::search::{FacetCondition, SearchCriteria, SortDate, SortOrder};
@@ -80,7 +79,7 @@ impl<'a> SearchContext<'a> {
 }
 
 /// Returns the form of documents in an answer.
-pub(super) fn document_form(app: &AppState, layout: DocumentLayout) -> DocumentForm<UrlLinks> {
+pub(super) fn document_form(app: &AppState, layout: DocumentLayout) -> DocumentForm {
     DocumentForm { layout, links: app.shared.media.links().clone() }
 }
 

@@ -22,7 +22,6 @@ use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::STATISTICS_DAYS_MAX;
 use model::ItemKey;
 use model::account::{AgreementId, OrganizationId};
-use model::item::MediaLinks;
 
 /// Days that a statistic covers if no day is given.
 const STATISTICS_DAYS_DEFAULT: i32 = 30;

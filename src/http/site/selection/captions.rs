@@ -20,7 +20,6 @@ use crate::http::site::csv::{csv_text, separator};
 use crate::http::site::item::names;
 use crate::http::site::language;
 use model::ItemKey;
-use model::item::MediaLinks;
 
 /// The columns of the list as CSV.
 const COLUMNS: [&str; 14] = [

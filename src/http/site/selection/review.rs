@@ -22,7 +22,7 @@ use crate::runtime::error::Result;
 use crate::runtime::limits::SELECTION_ITEMS_MAX;
 use model::ItemKey;
 use model::account::{Agreement, AgreementId, AgreementType, Money};
-use model::item::{MediaLinks, has_picture};
+use model::item::has_picture;
 
 /// The error message for a form without items.
 pub(super) const NOTHING_SELECTED: &str = "Nothing is selected.";

@@ -1,16 +1,15 @@
 //! Writes canonical media URLs below `media_url`.
 
-use model::item::MediaLinks;
-use model::media_url::{MediaPath, PictureOperation, RenditionExtension};
-use model::{AssociationKey, CropSpec, ItemKey, Rect, RenditionName};
+use crate::media_url::{MediaPath, PictureOperation};
+use crate::{AssociationKey, CropSpec, ItemKey, Rect, RenditionExtension, RenditionName};
 
 /// Writes links below a base URL.
 #[derive(Clone, Debug)]
-pub struct UrlLinks {
-    base: String,
+pub struct MediaLinks {
+    pub(super) base: String,
 }
 
-impl UrlLinks {
+impl MediaLinks {
     /// Creates a writer of links below `base`, which has no trailing slash.
     pub fn new(base: String) -> Self {
         Self { base }
@@ -20,18 +19,14 @@ impl UrlLinks {
     pub fn url(&self, path: &MediaPath) -> String {
         format!("{}/media/{path}", self.base)
     }
-}
 
-impl MediaLinks for UrlLinks {
-    fn base(&self) -> &str {
-        &self.base
-    }
-
-    fn item(&self, key: &ItemKey) -> String {
+    /// Returns the URL of an item.
+    pub fn item(&self, key: &ItemKey) -> String {
         format!("{}/media/{key}", self.base)
     }
 
-    fn rendition(&self, key: &ItemKey, name: RenditionName, crop: Option<Rect>) -> String {
+    /// Returns the URL of a JPEG rendition, with a crop in pixels of the rendition.
+    pub fn rendition(&self, key: &ItemKey, name: RenditionName, crop: Option<Rect>) -> String {
         let path = MediaPath::rendition(key.clone(), name, RenditionExtension::JPEG);
         // A rectangle inside a picture is never empty, so the operation always exists.
         let crop = crop.and_then(|crop| CropSpec::try_from(crop).ok()).map(PictureOperation::Crop);
@@ -41,7 +36,8 @@ impl MediaLinks for UrlLinks {
         }
     }
 
-    fn file(
+    /// Returns the URL of a rendition of the item or of one of its associated objects.
+    pub(super) fn file(
         &self,
         key: &ItemKey,
         association: Option<&AssociationKey>,
