@@ -58,30 +58,6 @@ impl Access {
     /// An API key in the query.
     pub const AK: Self = Self { ak: true, scopes: None, api_key: false, ..Self::ROLES };
 
-    /// Requires `scopes` of an access token.
-    #[must_use]
-    pub const fn with_scopes(self, scopes: &'static [&'static str]) -> Self {
-        Self { scopes: Some(scopes), ..self }
-    }
-
-    /// Refuses API keys.
-    #[must_use]
-    pub const fn without_api_key(self) -> Self {
-        Self { api_key: false, ..self }
-    }
-
-    /// Accepts a user name with its password too.
-    #[must_use]
-    pub const fn or_basic(self) -> Self {
-        Self { basic: true, ..self }
-    }
-
-    /// Serves callers without credentials too.
-    #[must_use]
-    pub const fn or_anonymous(self) -> Self {
-        Self { anonymous: true, ..self }
-    }
-
     /// Returns whether there are credentials that the operation accepts, and refuses if they are wrong.
     pub(crate) const fn accepts_credentials(self) -> bool {
         self.scopes.is_some() || self.api_key || self.ak || self.basic

@@ -44,7 +44,7 @@ const SECTION: Section = Section {
     description: "Search the archive and receive new items as they arrive.",
 };
 
-const OPEN: Access = Access::ROLES.or_anonymous();
+const OPEN: Access = Access { anonymous: true, ..Access::ROLES };
 
 endpoint! {
     /// Search in the archive.
@@ -57,7 +57,7 @@ endpoint! {
     /// values; a leading `-` excludes a value.
     #[derive(PartialEq, Eq)]
     #[serde(default)]
-    SearchItems: GET "/content/v1/{mediaType}/search", "search", UnknownCaller: OPEN.or_basic(), NoBody => Json<SearchResult>, NotFound {
+    SearchItems: GET "/content/v1/{mediaType}/search", "search", UnknownCaller: Access { basic: true, ..OPEN }, NoBody => Json<SearchResult>, NotFound {
         /// The media type; `_all` searches all of them.
         #[serde(rename = "mediaType", with = "any_media_type")]
         #[schemars(schema_with = "searched_media_types")]

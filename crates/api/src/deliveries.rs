@@ -29,7 +29,7 @@ const SECTION: Section = Section {
 };
 
 /// The access to operations that change channels.
-const CHANGES: Access = Access::ROLES.with_scopes(&["roles", "profile"]);
+const CHANGES: Access = Access { scopes: Some(&["roles", "profile"]), ..Access::ROLES };
 
 endpoint! {
     /// Deliveries, newest first.

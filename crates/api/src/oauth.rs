@@ -25,7 +25,7 @@ pub const SECTION: Section = Section {
 };
 
 /// A user's access token, whatever its scopes.
-const TOKEN: Access = Access::ROLES.with_scopes(&[]).without_api_key();
+const TOKEN: Access = Access { scopes: Some(&[]), api_key: false, ..Access::ROLES };
 
 /// A form, as HTML sends it.
 #[derive(Clone, Copy, Debug)]

@@ -20,7 +20,8 @@ const SECTION: Section = Section {
                   `admin`.",
 };
 /// An access token of an administrator.
-const ADMIN: Access = Access::ROLES.with_scopes(&["roles", "admin"]).without_api_key();
+const ADMIN: Access =
+    Access { scopes: Some(&["roles", "admin"]), api_key: false, ..Access::ROLES };
 
 endpoint! {
     /// The caller's organization.

@@ -42,12 +42,8 @@ pub fn words<T: VariantNames>(_: &mut SchemaGenerator) -> Schema {
 
 /// One of the words of `T`, or `null`.
 pub fn optional_words<T: VariantNames>(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": ["string", "null"], "enum": nullable_words::<T>() })
-}
-
-fn nullable_words<T: VariantNames>() -> Vec<Option<&'static str>> {
-    let words = T::VARIANTS.iter().map(|word| Some(*word));
-    words.chain([None]).collect()
+    let words: Vec<_> = T::VARIANTS.iter().map(|word| Some(*word)).chain([None]).collect();
+    json_schema!({ "type": ["string", "null"], "enum": words })
 }
 
 /// A list of words of `T`.

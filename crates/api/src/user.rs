@@ -25,10 +25,12 @@ const SECTION: Section = Section {
     description: "The caller's agreements, profile, mobile devices and API keys.",
 };
 /// A login, or a token with every scope of an API key.
-const LOGIN: Access = Access::ROLES
-    .with_scopes(&["openid", "roles", "email", "user", "customer", "profile", "collection"])
-    .without_api_key();
-const REVOKE_KEYS: Access = Access::ROLES.with_scopes(&["roles", "profile"]);
+const LOGIN: Access = Access {
+    scopes: Some(&["openid", "roles", "email", "user", "customer", "profile", "collection"]),
+    api_key: false,
+    ..Access::ROLES
+};
+const REVOKE_KEYS: Access = Access { scopes: Some(&["roles", "profile"]), ..Access::ROLES };
 
 endpoint! {
     /// The caller's agreements (legacy).

@@ -48,7 +48,7 @@ struct MediaAddress {
 /// The access to media that need credentials.
 const KNOWN: Access = Access { ak: true, ..Access::ROLES };
 /// The access to media that callers without credentials may see too.
-const OPEN: Access = KNOWN.or_anonymous();
+const OPEN: Access = Access { anonymous: true, ..KNOWN };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MediaAnswer {
