@@ -3,6 +3,7 @@
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{JsonType, ValidationError, Validator};
 use serde_json::Value;
+use strum::IntoStaticStr;
 
 /// Most faults that are reported, so that a body with thousands of them gets an answer that a person can read.
 const FAULTS_MAX: usize = 20;
@@ -10,7 +11,8 @@ const FAULTS_MAX: usize = 20;
 const ECHO_CHARS_MAX: usize = 40;
 
 /// The part of a request that has a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Location {
     /// The path of the address.
     Path,
@@ -22,17 +24,7 @@ pub enum Location {
     Body,
 }
 
-impl Location {
-    /// The word in error answers.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Path => "path",
-            Self::Query => "query",
-            Self::Headers => "headers",
-            Self::Body => "body",
-        }
-    }
-}
+model::impl_as_str!(Location);
 
 /// Something that is wrong with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]

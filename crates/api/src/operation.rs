@@ -509,12 +509,7 @@ pub enum DownloadGrouping {
     Credential,
 }
 
-impl DownloadGrouping {
-    /// Returns the word used in requests.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+model::impl_as_str!(DownloadGrouping);
 
 /// The statistic.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

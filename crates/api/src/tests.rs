@@ -34,7 +34,7 @@ fn pairs(query: &str) -> Vec<DecodedParameter> {
 
 fn short(faults: Vec<Fault>) -> Vec<(&'static str, &'static str, String)> {
     let faults = faults.into_iter();
-    faults.map(|fault| (fault.rule, fault.location.word(), fault.path)).collect()
+    faults.map(|fault| (fault.rule, fault.location.as_str(), fault.path)).collect()
 }
 
 fn listed(query: &str) -> Result<ListOrders, Vec<(&'static str, &'static str, String)>> {

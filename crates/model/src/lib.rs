@@ -34,7 +34,7 @@ pub use media_type::{MediaType, UnknownMediaType};
 pub use network::network;
 pub use operation_parameters::{ParameterError, PixelOperation, PixelParameter};
 pub use picture_hash::{PictureHash, PictureHashError};
-pub use rendition::{RenditionName, RenditionUsage, RenditionVariant, UnknownRendition};
+pub use rendition::{RenditionName, RenditionUsage, RenditionVariant};
 pub use rendition_extension::RenditionExtension;
 pub use resize::{PresetName, ResizeError, ResizeSpec};
 pub use retry::{AttemptEnd, Backoff, RetryPolicy};

@@ -4,7 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoEnumIterator, IntoStaticStr};
-use thiserror::Error;
 
 /// The variant of a rendition, which is its kind of processing.
 ///
@@ -105,27 +104,12 @@ impl RenditionName {
             Some(Self::new(variant.parse().ok()?, usage))
         })
     }
-
-    /// Parses a name `<variant><usage>` like [`Self::find`].
-    ///
-    /// Fails with [`UnknownRendition`].
-    pub fn parse(text: &str) -> Result<Self, UnknownRendition> {
-        Self::find(text).ok_or_else(|| UnknownRendition { found: text.to_owned() })
-    }
 }
 
 impl fmt::Display for RenditionName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.variant, self.usage)
     }
-}
-
-/// The error for a text that is not a rendition name.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("unknown rendition {found:?}, expected a variant and a usage such as \"NormalPreview\"")]
-pub struct UnknownRendition {
-    /// The text that is not a rendition name.
-    pub found: String,
 }
 
 #[cfg(test)]
@@ -142,15 +126,15 @@ mod tests {
     fn ok_every_name_parses_in_every_case() {
         for name in names() {
             let text = name.to_string();
-            assert_eq!(RenditionName::parse(&text), Ok(name));
-            assert_eq!(RenditionName::parse(&text.to_lowercase()), Ok(name));
-            assert_eq!(RenditionName::parse(&text.to_uppercase()), Ok(name));
+            assert_eq!(RenditionName::find(&text), Some(name));
+            assert_eq!(RenditionName::find(&text.to_lowercase()), Some(name));
+            assert_eq!(RenditionName::find(&text.to_uppercase()), Some(name));
         }
     }
 
     #[test]
     fn ok_watermarked_is_watermark() {
-        let name = RenditionName::parse("watermarkedPREVIEW").unwrap();
+        let name = RenditionName::find("watermarkedPREVIEW").unwrap();
         assert_eq!(name.to_string(), "WatermarkPreview");
     }
 
@@ -159,8 +143,7 @@ mod tests {
         let texts =
             ["", "Normal", "Preview", "NormalHuge", "Normal_Preview", "PreviewNormal", "åPreview"];
         for text in texts {
-            let expected = Err(UnknownRendition { found: text.to_owned() });
-            assert_eq!(RenditionName::parse(text), expected);
+            assert_eq!(RenditionName::find(text), None);
         }
     }
 

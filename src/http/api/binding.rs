@@ -256,7 +256,7 @@ pub(crate) fn check_parameters<E: Endpoint, T>(
 /// Converts the faults of a request to its error.
 fn invalid(faults: &[Fault]) -> Error {
     let details = faults.iter().map(|fault| {
-        ErrorDetail::of_rule(fault.rule, fault.location.word(), &fault.path, &fault.message)
+        ErrorDetail::of_rule(fault.rule, fault.location.as_str(), &fault.path, &fault.message)
     });
     Error::invalid_parts(details.collect())
 }

@@ -110,11 +110,6 @@ impl ArchiveLayout {
         self.size_bytes
     }
 
-    /// Returns the entries in their order.
-    pub fn entries(&self) -> &[ArchiveEntry] {
-        &self.entries
-    }
-
     /// Iterates over the pieces that make up bytes `range` of the archive, in order.
     ///
     /// Bytes beyond the archive are ignored. Each step costs a binary search and builds at most about ten

@@ -7,7 +7,7 @@ use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 use crate::RenditionExtension;
 use crate::token;
 
-/// The extension of a document generated from the whole item.
+/// The extension of a document generated from the whole item, which follows the id or the id's crop.
 ///
 /// The longer of two extensions with the same ending comes first, so that the first match is the longest.
 ///
@@ -39,12 +39,9 @@ pub enum DocumentExtension {
     Indesign,
 }
 
-impl DocumentExtension {
-    /// Returns the canonical spelling, which follows the id or the id's crop.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
+crate::impl_as_str!(DocumentExtension);
 
+impl DocumentExtension {
     /// Returns the MIME type, without a character set.
     pub fn mime_type(self) -> &'static str {
         match self {
