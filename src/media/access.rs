@@ -70,15 +70,15 @@ pub fn is_open(path: &MediaPath) -> bool {
         // Only a redirect to the item's page, which checks the rights itself.
         MediaTarget::Item(_) => true,
         MediaTarget::Rendition(file) => {
-            let small = !is_bought_usage(file.name().usage);
+            let small = !is_bought_usage(file.name.usage);
             // An associated object may be an item with rights of its own.
-            let own = file.association().is_none();
-            picture && small && own && file.extension().is_image()
+            let own = file.association.is_none();
+            picture && small && own && file.extension.is_image()
         }
         MediaTarget::Document(file) => {
             picture
                 && matches!(
-                    file.extension(),
+                    file.extension,
                     DocumentExtension::Json
                         | DocumentExtension::Metadata
                         | DocumentExtension::Ninjs
@@ -99,11 +99,11 @@ pub fn needs_purchase(path: &MediaPath) -> bool {
         MediaTarget::Item(_) | MediaTarget::Pricelist => false,
         MediaTarget::Rendition(file) => {
             // A PDF or EPS is the graphic itself, regardless of its suffix.
-            matches!(file.extension(), RenditionExtension::Pdf | RenditionExtension::Eps)
-                || is_bought_usage(file.name().usage)
+            matches!(file.extension, RenditionExtension::Pdf | RenditionExtension::Eps)
+                || is_bought_usage(file.name.usage)
         }
         // An archive contains the Hires.
-        MediaTarget::Document(file) => file.extension() == DocumentExtension::Zip,
+        MediaTarget::Document(file) => file.extension == DocumentExtension::Zip,
     }
 }
 
@@ -133,6 +133,6 @@ pub fn not_available(path: &MediaPath) -> Error {
 pub(super) fn file_name(path: &MediaPath) -> Option<String> {
     let MediaTarget::Rendition(file) = path.target() else { return None };
     // Only downloads have a file name (contract caching-6); other renditions are shown in pages.
-    let hires = file.name().usage == RenditionUsage::Hires;
-    hires.then(|| format!("{}{}", path.key().id, file.extension().as_str()))
+    let hires = file.name.usage == RenditionUsage::Hires;
+    hires.then(|| format!("{}{}", path.key().id, file.extension.as_str()))
 }

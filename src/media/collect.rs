@@ -258,26 +258,26 @@ impl Media {
         let (mime, source) = match path.target() {
             MediaTarget::Item(_) | MediaTarget::Pricelist => return Ok(None),
             MediaTarget::Document(file) => {
-                let extension = file.extension();
+                let extension = file.extension;
                 // An archive contains neither itself nor a list of URLs that its files replace.
                 let text = ItemText::from_extension(extension, self.inner.settings.media.newsml);
                 let text = text.filter(|text| text.is_available(entry.key.media_type));
                 let Some(text) = text else { return Ok(None) };
-                let text = self.text(entry, text, file.crop(), false).await?;
+                let text = self.text(entry, text, file.crop, false).await?;
                 (text.mime, MemberSource::Text(text.body))
             }
-            MediaTarget::Rendition(file) if file.extension().is_image() => {
+            MediaTarget::Rendition(file) if file.extension.is_image() => {
                 // A format of a channel need not exist for every item.
                 let Some(answer) = not_found_as_none(self.rendition(entry, path, false))? else {
                     return Ok(None);
                 };
-                (file.extension().mime_type(), MemberSource::Rendition(Arc::new(answer)))
+                (file.extension.mime_type(), MemberSource::Rendition(Arc::new(answer)))
             }
             MediaTarget::Rendition(file) => {
                 let Some(asset) = self.stored_file(entry, path) else { return Ok(None) };
                 let body = stored_body(asset);
                 // The hash of the blob identifies the content, as the tag of a rendition does.
-                (file.extension().mime_type(), MemberSource::Stored(body, asset.blob().short()))
+                (file.extension.mime_type(), MemberSource::Stored(body, asset.blob().short()))
             }
         };
         let url = self.inner.links.url(named);
@@ -503,14 +503,14 @@ impl MemberListing<'_> {
 }
 
 fn is_image(path: &MediaPath) -> bool {
-    matches!(path.target(), MediaTarget::Rendition(file) if file.extension().is_image())
+    matches!(path.target(), MediaTarget::Rendition(file) if file.extension.is_image())
 }
 
 /// Returns the path of the same rendition of the associated object `key`.
 fn of_association(path: &MediaPath, key: &AssociationKey) -> Option<MediaPath> {
     let MediaTarget::Rendition(file) = path.target() else { return None };
     let item = path.key().clone();
-    let named = MediaPath::association(item, key.clone(), file.name(), file.extension());
+    let named = MediaPath::association(item, key.clone(), file.name, file.extension);
     file.operations()
         .iter()
         .try_fold(named, |named, operation| named.with_operation(operation.clone()).ok())
@@ -521,7 +521,7 @@ fn with_first_operation(path: &MediaPath, first: PictureOperation) -> Option<Med
     let MediaTarget::Rendition(file) = path.target() else {
         return path.clone().with_operation(first).ok();
     };
-    let plain = MediaPath::rendition(path.key().clone(), file.name(), file.extension());
+    let plain = MediaPath::rendition(path.key().clone(), file.name, file.extension);
     std::iter::once(first)
         .chain(file.operations().iter().cloned())
         .try_fold(plain, |named, operation| named.with_operation(operation).ok())

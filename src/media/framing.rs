@@ -22,13 +22,13 @@ pub(super) fn apply_crop(
 ) -> Result<MediaPath> {
     let Some(crop) = crop else { return Ok(path) };
     match path.target() {
-        MediaTarget::Rendition(file) if file.extension().is_image() => {
+        MediaTarget::Rendition(file) if file.extension.is_image() => {
             match crop_rect(entry, file, crop, settings) {
                 Some(frame) => crop_rendition(entry, file, frame),
                 None => Ok(path),
             }
         }
-        MediaTarget::Document(file) if file.extension().accepts_crop() => {
+        MediaTarget::Document(file) if file.extension.accepts_crop() => {
             // A path that already has a crop keeps it, since each operation occurs at most once (contract
             // media-18).
             Ok(path.clone().with_operation(PictureOperation::Crop(crop)).unwrap_or(path))
@@ -50,7 +50,7 @@ fn crop_rect(
     let files = AssetGroup::of_item(&entry.assets);
     // Editors crop the upright picture, while the stored picture may lie on its side.
     let hires = files.picture(RenditionUsage::Hires)?.upright();
-    let size = settings.sizes.rendition_size(files, file.name())?;
+    let size = settings.sizes.rendition_size(files, file.name)?;
     scale_crop(crop.resolve(hires).ok()?, hires, size).ok()
 }
 
@@ -71,7 +71,7 @@ fn crop_rendition(entry: &CatalogEntry, file: &RenditionFile, frame: Rect) -> Re
         }
     }
     let crop = PictureOperation::Crop(CropSpec::try_from(cut).map_err(Error::internal)?);
-    let path = MediaPath::rendition(entry.key.clone(), file.name(), file.extension());
+    let path = MediaPath::rendition(entry.key.clone(), file.name, file.extension);
     let missing = access::not_available(&path);
     // The crop comes first, because a later crop would cut the mark off.
     let mut operations = std::iter::once(crop).chain(others);

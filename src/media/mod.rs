@@ -255,7 +255,7 @@ impl Media {
             MediaTarget::Pricelist => {
                 self.pricelist(path, caller, now).await.map(MediaAnswer::Text)
             }
-            MediaTarget::Document(file) if file.extension() == DocumentExtension::Zip => {
+            MediaTarget::Document(file) if file.extension == DocumentExtension::Zip => {
                 self.archive(path.key(), FileSelection::Default, caller, now).await
             }
             MediaTarget::Document(file) => {
@@ -280,13 +280,13 @@ impl Media {
         let entry = self.readable_entry(path, caller, now).await?;
         // An item under embargo is visible only to some callers, so no shared cache may store it.
         let open = access::is_open(path) && access::is_public(&entry, now);
-        if file.extension() == DocumentExtension::Renditions {
+        if file.extension == DocumentExtension::Renditions {
             return self.renditions_document(&entry, path, open);
         }
-        let text = ItemText::from_extension(file.extension(), newsml);
+        let text = ItemText::from_extension(file.extension, newsml);
         let text = text.filter(|text| text.is_available(entry.key.media_type));
         let text = text.ok_or_else(|| access::not_available(path))?;
-        self.text(&entry, text, file.crop(), open).await
+        self.text(&entry, text, file.crop, open).await
     }
 
     /// Loads the item of `path`, if it is visible to `caller` and the caller may read the resource. Purchases are
@@ -333,7 +333,7 @@ impl Media {
         let open = access::is_open(path);
         let principal = if open { caller.visitor() } else { caller.principal };
         let requested = Arc::clone(&entry);
-        let (entry, path) = match file.association() {
+        let (entry, path) = match &file.association {
             None => (entry, Cow::Borrowed(path)),
             Some(_) => {
                 let shown = self.shown_item(&entry, path, principal, now).await;
@@ -350,9 +350,9 @@ impl Media {
         let open = open && access::is_public(&entry, now);
         let keys = entry.cache_keys_within(&requested.key);
         // An associated object can be replaced by an object that was stored earlier, so a time is no validator.
-        let modified = file.association().is_none().then_some(entry.stored);
+        let modified = file.association.is_none().then_some(entry.stored);
         let sale = Sale::of_item(&entry, self.decide_purchase(&path, &entry, caller, now).await?);
-        if file.extension().is_image() {
+        if file.extension.is_image() {
             let answer = self.rendition(&entry, &path, open)?;
             let other = (entry.key != requested.key).then_some(requested);
             let answer =
@@ -362,7 +362,7 @@ impl Media {
         let asset = self.stored_file(&entry, &path);
         let asset = asset.ok_or_else(|| access::not_available(&path))?;
         Ok(MediaAnswer::File(Box::new(FileAnswer {
-            mime: file.extension().mime_type(),
+            mime: file.extension.mime_type(),
             // The file is sent unchanged, so its hash is its tag.
             etag: asset.blob().short(),
             modified,
@@ -388,7 +388,7 @@ impl Media {
     ) -> Result<(Arc<CatalogEntry>, MediaPath)> {
         let own = || Ok((Arc::clone(entry), path.clone()));
         let MediaTarget::Rendition(file) = path.target() else { return own() };
-        let Some(key) = file.association() else { return own() };
+        let Some(key) = &file.association else { return own() };
         let Some(associated) = entry.document.association(key) else {
             return Err(access::not_available(path));
         };
@@ -406,7 +406,7 @@ impl Media {
             // The item was published as a document without files, so the files of `entry` are used.
             return own();
         }
-        let item_path = MediaPath::rendition(linked.key, file.name(), file.extension());
+        let item_path = MediaPath::rendition(linked.key, file.name, file.extension);
         let item_path = file.operations().iter().try_fold(item_path, |item_path, operation| {
             let operated = item_path.with_operation(operation.clone());
             operated.map_err(|_| access::not_available(path))
@@ -418,7 +418,7 @@ impl Media {
     /// Returns the stored file of `entry` that `path` refers to, if there is one.
     fn stored_file<'a>(&self, entry: &'a CatalogEntry, path: &'a MediaPath) -> Option<&'a Asset> {
         let MediaTarget::Rendition(file) = path.target() else { return None };
-        entry.files(file.association()).find(file.name(), file.extension())
+        entry.files(file.association.as_ref()).find(file.name, file.extension)
     }
 
     /// Returns the decision of the caller's agreements if `path` has to be bought, and `None` if it is free.
@@ -496,10 +496,10 @@ impl Media {
             return Err(access::not_available(path));
         };
         let make = || plan::plan(entry, path, &self.inner.settings);
-        let planned = if file.operations().is_empty() && file.association().is_none() {
+        let planned = if file.operations().is_empty() && file.association.is_none() {
             // An item has few renditions without operations, so their plans are stored with it. The number of
             // variants is unlimited.
-            entry.plan(file.name(), file.extension(), make)?
+            entry.plan(file.name, file.extension, make)?
         } else {
             Arc::new(make()?)
         };
@@ -514,7 +514,7 @@ impl Media {
             keys: entry.cache_keys().clone(),
             entry: Arc::clone(entry),
             requested_entry: None,
-            association: file.association().cloned(),
+            association: file.association.clone(),
         })
     }
 }

@@ -90,7 +90,7 @@ pub fn plan(
     let MediaTarget::Rendition(file) = path.target() else {
         return Err(access::not_available(path));
     };
-    let format = match file.extension() {
+    let format = match file.extension {
         RenditionExtension::Image(format) => format,
         // Requests replace it by a format that the client accepts. Other callers have no preference.
         RenditionExtension::Auto => ImageFormat::Jpeg,
@@ -98,13 +98,13 @@ pub fn plan(
             return Err(access::not_available(path));
         }
     };
-    let name = file.name();
+    let name = file.name;
     let operations = file.operations();
     // The Hires in a different format would not be the picture that is bought.
-    if file.is_whole_hires() && file.extension() != RenditionExtension::JPEG {
+    if file.is_whole_hires() && file.extension != RenditionExtension::JPEG {
         return Err(access::not_available(path));
     }
-    let named = settings.sizes.source(entry.files(file.association()), name);
+    let named = settings.sizes.source(entry.files(file.association.as_ref()), name);
     let (source, scaling) = named.ok_or_else(|| access::not_available(path))?;
     let base = scaling_steps(scaling, name);
     let upright = source.upright();
@@ -138,8 +138,8 @@ pub fn plan(
         standard,
         mark: marked.then(|| settings.marker.id().to_owned()),
         credits_only,
-        caption: caption_hash(entry, file.association(), rights_usage, credits_only),
-        rights: entry.effective_rights(file.association()).hash(rights_usage),
+        caption: caption_hash(entry, file.association.as_ref(), rights_usage, credits_only),
+        rights: entry.effective_rights(file.association.as_ref()).hash(rights_usage),
         keep_gps: settings.media.keep_gps,
         keep_person_details: settings.media.keep_person_details,
         source: source.without_rights(),

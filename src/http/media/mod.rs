@@ -262,7 +262,7 @@ async fn resolve_answer(
 ) -> Result<MediaAnswer> {
     let media = &app.shared.media;
     let document = match path.target() {
-        MediaTarget::Document(file) => Some(file.extension()),
+        MediaTarget::Document(file) => Some(file.extension),
         MediaTarget::Item(_) | MediaTarget::Pricelist | MediaTarget::Rendition(_) => None,
     };
     let caller = request.caller;

@@ -114,7 +114,7 @@ pub(super) fn parse(file: &str, key: &ItemKey) -> Result<MediaPath> {
     match path.target() {
         // A manipulated form must not buy a different item under the agreement shown for this one.
         MediaTarget::Rendition(file)
-            if path.key() == key && file.extension() != RenditionExtension::Auto =>
+            if path.key() == key && file.extension != RenditionExtension::Auto =>
         {
             Ok(path)
         }

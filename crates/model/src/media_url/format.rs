@@ -55,13 +55,13 @@ impl MediaFormat {
         match path.target() {
             MediaTarget::Item(_) | MediaTarget::Pricelist => return Err(FormatError::NoFile),
             MediaTarget::Rendition(file) => check_rendition(file)?,
-            MediaTarget::Document(file) if file.extension() == DocumentExtension::Zip => {
+            MediaTarget::Document(file) if file.extension == DocumentExtension::Zip => {
                 return Err(FormatError::Zip);
             }
-            MediaTarget::Document(file) if file.extension() == DocumentExtension::Renditions => {
+            MediaTarget::Document(file) if file.extension == DocumentExtension::Renditions => {
                 return Err(FormatError::Listing);
             }
-            MediaTarget::Document(file) if file.crop().is_some() => return Err(FormatError::Crop),
+            MediaTarget::Document(file) if file.crop.is_some() => return Err(FormatError::Crop),
             MediaTarget::Document(_) => {}
         }
         Ok(Self(path.target))
@@ -78,10 +78,10 @@ const PLACEHOLDER_ITEM: &str = "image/x";
 
 /// Checks that every item with a picture can have the rendition.
 fn check_rendition(file: &RenditionFile) -> Result<(), FormatError> {
-    match file.extension() {
+    match file.extension {
         RenditionExtension::Auto => return Err(FormatError::Negotiated),
         RenditionExtension::Image(format)
-            if file.is_whole_hires() && file.extension() != RenditionExtension::JPEG =>
+            if file.is_whole_hires() && file.extension != RenditionExtension::JPEG =>
         {
             return Err(FormatError::FullSize { found: format.extension() });
         }

@@ -40,31 +40,18 @@ pub enum MediaTarget {
 /// A rendition of the item, or of an object associated with it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RenditionFile {
-    association: Option<AssociationKey>,
+    /// The associated object; `None` for the item's own rendition.
+    pub association: Option<AssociationKey>,
     operations: OperationList,
-    name: RenditionName,
-    extension: RenditionExtension,
+    /// The name of the rendition, which is Normal Hires for a URL without a suffix (contract media-3).
+    pub name: RenditionName,
+    pub extension: RenditionExtension,
 }
 
 impl RenditionFile {
-    /// Returns the associated object; `None` for the item's own rendition.
-    pub fn association(&self) -> Option<&AssociationKey> {
-        self.association.as_ref()
-    }
-
     /// Returns the operations in the order of application; only pictures have operations.
     pub fn operations(&self) -> &[PictureOperation] {
         self.operations.as_slice()
-    }
-
-    /// Returns the name of the rendition, which is Normal Hires for a URL without a suffix (contract media-3).
-    pub fn name(&self) -> RenditionName {
-        self.name
-    }
-
-    /// Returns the extension of the rendition.
-    pub fn extension(&self) -> RenditionExtension {
-        self.extension
     }
 
     /// Reports whether this is a Hires without an operation, which exists only in the format of its original.
@@ -76,20 +63,9 @@ impl RenditionFile {
 /// A document generated from the whole item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DocumentFile {
-    extension: DocumentExtension,
-    crop: Option<CropSpec>,
-}
-
-impl DocumentFile {
-    /// Returns the extension of the document.
-    pub fn extension(self) -> DocumentExtension {
-        self.extension
-    }
-
-    /// Returns the crop, in pixels of the item's Hires image; only a `.json` has one.
-    pub fn crop(self) -> Option<CropSpec> {
-        self.crop
-    }
+    pub extension: DocumentExtension,
+    /// The crop, in pixels of the item's Hires image; only a `.json` has one.
+    pub crop: Option<CropSpec>,
 }
 
 impl MediaPath {

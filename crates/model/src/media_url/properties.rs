@@ -138,14 +138,14 @@ fn respell(path: &MediaPath, mut choose: impl FnMut(usize) -> usize) -> String {
     let (operations, suffix, extension) = match path.target() {
         MediaTarget::Item(_) | MediaTarget::Pricelist => return path.print(),
         MediaTarget::Document(file) => {
-            let crop = file.crop().map(PictureOperation::Crop);
-            (crop.into_iter().collect(), String::new(), file.extension().as_str())
+            let crop = file.crop.map(PictureOperation::Crop);
+            (crop.into_iter().collect(), String::new(), file.extension.as_str())
         }
         MediaTarget::Rendition(file) => {
-            let name = file.name().to_string();
-            let extension = file.extension();
+            let name = file.name.to_string();
+            let extension = file.extension;
             let suffix = match choose(2) {
-                1 if name == "NormalHires" && file.association().is_none() => String::new(),
+                1 if name == "NormalHires" && file.association.is_none() => String::new(),
                 1 if name == "BlackAndWhiteHires" && extension.accepts_lone_variant() => {
                     "_BlackAndWhite".to_owned()
                 }
@@ -168,7 +168,7 @@ fn respell(path: &MediaPath, mut choose: impl FnMut(usize) -> usize) -> String {
     let flip = |c: char| if choose(2) == 1 { c.to_ascii_uppercase() } else { c };
     let tail: String = tail.chars().map(flip).collect();
     let association = match path.target() {
-        MediaTarget::Rendition(file) => file.association().map(|key| format!("/{key}")),
+        MediaTarget::Rendition(file) => file.association.as_ref().map(|key| format!("/{key}")),
         MediaTarget::Item(_) | MediaTarget::Pricelist | MediaTarget::Document(_) => None,
     };
     format!("{}{}{tail}", path.key(), association.unwrap_or_default())
