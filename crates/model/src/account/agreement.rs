@@ -56,23 +56,19 @@ pub struct Product {
 }
 
 /// The download counters of a prepaid agreement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrepaidDownloads {
     pub total: u32,
     pub remaining: u32,
 }
 
-/// An agreement of an organization, serialized as in `GET /user/v1/user`.
-#[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+/// An agreement of an organization.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agreement {
     pub id: AgreementId,
     /// The organization that holds the agreement.
-    #[serde(skip)]
     pub organization: OrganizationId,
     /// The method of payment for downloads.
-    #[serde(rename = "type")]
     pub kind: AgreementType,
     /// Whether the agreement covers every item. If so, it is preferred to any Subscription agreement.
     pub super_agreement: bool,
