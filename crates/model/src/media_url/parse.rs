@@ -3,7 +3,7 @@
 use crate::media_url::error::{PathError, part};
 use crate::media_url::extension::FileExtension;
 use crate::media_url::operation::PictureOperation;
-use crate::media_url::path::{MediaPath, PRICELIST};
+use crate::media_url::path::{MediaPath, MediaTarget, PRICELIST};
 use crate::{
     AssociationKey, CropSpec, ItemId, ItemIdError, ItemKey, MediaType, RenditionExtension,
     RenditionName, RenditionUsage, RenditionVariant, ResizeSpec, token,
@@ -31,7 +31,7 @@ impl MediaPath {
             [media_type, name, PRICELIST] => {
                 // A stored `uri` may end in a crop, but the price list is of the whole item (contract items-12).
                 let item = parse_item(media_type.parse()?, name)?;
-                Ok(MediaPath::pricelist(item.key().clone()))
+                Ok(MediaPath { target: MediaTarget::Pricelist, ..item })
             }
             [media_type, id, name] => parse_association(parse_key(media_type, id)?, name),
             // Reports the first mistake from the left.
@@ -69,11 +69,11 @@ fn parse_key(media_type: &str, id: &str) -> Result<ItemKey, PathError> {
 /// Parses the item itself, with the crop that a stored URI may have.
 fn parse_item(media_type: MediaType, name: &str) -> Result<MediaPath, PathError> {
     let (id, crop) = match token::split_crop(name) {
-        Some((id, parameters)) => (id, Some(PictureOperation::Crop(CropSpec::parse(parameters)?))),
+        Some((id, parameters)) => (id, Some(CropSpec::parse(parameters)?)),
         None => (name, None),
     };
-    let path = MediaPath::item(ItemKey::new(media_type, parse_id_of_item(id)?));
-    crop.into_iter().try_fold(path, MediaPath::with_operation)
+    let key = ItemKey::new(media_type, parse_id_of_item(id)?);
+    Ok(MediaPath { key, target: MediaTarget::Item(crop) })
 }
 
 /// Parses an id without an extension. Operations and suffixes are errors here, because they need an extension.

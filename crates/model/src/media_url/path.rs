@@ -77,16 +77,6 @@ impl MediaPath {
         self.to_string()
     }
 
-    /// Builds the path of the item itself.
-    pub fn item(key: ItemKey) -> Self {
-        Self { key, target: MediaTarget::Item(None) }
-    }
-
-    /// Builds the path of an item's licences.
-    pub fn pricelist(key: ItemKey) -> Self {
-        Self { key, target: MediaTarget::Pricelist }
-    }
-
     /// Builds the path of a rendition of an item.
     pub fn rendition(key: ItemKey, name: RenditionName, extension: RenditionExtension) -> Self {
         let operations = OperationList::default();

@@ -105,8 +105,8 @@ fn any_path() -> impl Strategy<Value = MediaPath> {
     let documents = (any_key(), select(DocumentExtension::iter().collect::<Vec<_>>()))
         .prop_map(|(key, extension)| MediaPath::document(key, extension));
     let bare = prop_oneof![
-        1 => any_key().prop_map(MediaPath::item),
-        1 => any_key().prop_map(MediaPath::pricelist),
+        1 => any_key().prop_map(|key| MediaPath { key, target: MediaTarget::Item(None) }),
+        1 => any_key().prop_map(|key| MediaPath { key, target: MediaTarget::Pricelist }),
         8 => renditions,
         3 => documents,
     ];

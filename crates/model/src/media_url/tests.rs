@@ -330,7 +330,7 @@ fn constructors_make_the_paths_of_links() {
     assert_eq!(cropped.print(), "image/x-crop_w5_x0_y0_NormalPreview.jpg");
     let repeated = PathError::RepeatedOperation { operation: "-crop" };
     assert_eq!(cropped.with_operation(crop("_h5")), Err(repeated));
-    let item = MediaPath::item(key(MediaType::Text, "x"));
+    let item = MediaPath { key: key(MediaType::Text, "x"), target: MediaTarget::Item(None) };
     let missing = PathError::MissingExtension { found: "-watermark".to_owned() };
     assert_eq!(item.with_operation(PictureOperation::Watermark), Err(missing));
     let document = MediaPath::document(key(MediaType::Text, "x"), DocumentExtension::Json);
