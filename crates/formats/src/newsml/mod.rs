@@ -22,6 +22,7 @@ mod rights;
 mod xhtml;
 mod xml;
 
+pub use package::newsml;
 pub use properties::{PROPERTIES, PropertyPlacement};
 
 #[cfg(test)]
@@ -29,9 +30,7 @@ pub(super) use codes::SCHEMES;
 #[cfg(test)]
 pub(super) use concepts::SUBJECTS;
 
-use super::{DocumentRights, MessageHeader};
 use serde_json::{Map, Value};
-use std::io;
 use strum::{EnumIter, EnumString, IntoStaticStr, VariantNames};
 
 /// A version of the standard.
@@ -50,24 +49,6 @@ pub enum NewsmlVersion {
 }
 
 model::impl_as_str!(NewsmlVersion);
-
-/// Writes a document as a NewsML-G2 message in UTF-8.
-///
-/// `document` is an object of schema 1.6; unknown properties become extension properties. A property of `rights`
-/// is written if the document lacks it and the version has a place for it. `out` receives many small writes, so
-/// pass memory or a buffered writer. Runs in linear time.
-///
-/// Fails only if writing to `out` fails.
-///
-/// Contract files-1, files-2, files-3.
-pub fn newsml<W: io::Write>(
-    document: &Value,
-    rights: &DocumentRights,
-    message: &MessageHeader<'_>,
-    mut out: W,
-) -> io::Result<()> {
-    package::write(document, rights, message, &mut out)
-}
 
 /// Returns the text of a member of an object, which may be empty.
 fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {

@@ -3,9 +3,9 @@
 use super::item::{self, ItemIdentity, ItemKind, ItemSource};
 use super::xml::XmlWriter;
 use super::{
-    DocumentRights, MessageHeader, NewsmlVersion, content, content_meta, event, item_meta,
-    lexical, planning, rights, text,
+    NewsmlVersion, content, content_meta, event, item_meta, lexical, planning, rights, text,
 };
+use crate::{DocumentRights, MessageHeader};
 use metadata::RightsMetadata;
 use serde_json::{Map, Value};
 use std::io;
@@ -22,8 +22,16 @@ struct PackageEntry<'a> {
     associated: Range<usize>,
 }
 
-/// Writes the whole message to `out`.
-pub(super) fn write(
+/// Writes a document as a NewsML-G2 message in UTF-8.
+///
+/// `document` is an object of schema 1.6; unknown properties become extension properties. A property of `rights`
+/// is written if the document lacks it and the version has a place for it. `out` receives many small writes, so
+/// pass memory or a buffered writer. Runs in linear time.
+///
+/// Fails only if writing to `out` fails.
+///
+/// Contract files-1, files-2, files-3.
+pub fn newsml(
     document: &Value,
     rights: &DocumentRights,
     message: &MessageHeader<'_>,

@@ -76,16 +76,11 @@ impl ArchiveLayout {
                 return Err(ArchiveError::Duplicate { name: entry.name.clone() });
             }
         }
-        Self::new_unchecked(entries)
-    }
-
-    /// Like [`new`](Self::new), without checking the number of entries and their names.
-    pub(super) fn new_unchecked(entries: Vec<ArchiveEntry>) -> Result<Self, ArchiveError> {
         Self::lay_out(entries).ok_or(ArchiveError::TooLong)
     }
 
-    /// Lays out an archive; `None` if it would be too long for any file.
-    fn lay_out(entries: Vec<ArchiveEntry>) -> Option<Self> {
+    /// Lays out an archive without checking its entries; `None` if it would be too long for any file.
+    pub(super) fn lay_out(entries: Vec<ArchiveEntry>) -> Option<Self> {
         let mut position = 0;
         let mut headers = Vec::with_capacity(entries.len());
         for entry in &entries {

@@ -228,7 +228,7 @@ fn an_archive_beyond_4_gib_is_read_by_another_program() {
 fn more_entries_than_the_16_bit_field_holds_are_read_by_another_program() {
     for count in [ZIP64_ENTRIES_MIN - 1, ZIP64_ENTRIES_MIN] {
         let entries = (0..count).map(|number| stored(&format!("{number}"), 0)).collect();
-        let archive = ArchiveLayout::new_unchecked(entries).unwrap();
+        let archive = ArchiveLayout::lay_out(entries).unwrap();
         let mut file = tempfile::NamedTempFile::new().unwrap();
         write_sparse(&archive, file.as_file_mut());
         let listed = listed(file.path());
