@@ -192,6 +192,8 @@ pub(super) fn standard_memory_bytes(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::media::test_plans::{FILE_BYTES, picture, plan_of, settings};
 
@@ -277,9 +279,11 @@ mod tests {
 
     #[test]
     fn a_limit_of_bytes_is_charged_for_every_encode() {
-        let presets = r#"{"free":{"fit":[2000,0],"quality":80},
-            "limited":{"fit":[2000,0],"quality":80,"max_bytes":50000}}"#;
-        let settings = settings(&[("media.presets", presets)]);
+        let presets = json!({
+            "free": { "fit": [2000, 0], "quality": 80 },
+            "limited": { "fit": [2000, 0], "quality": 80, "max_bytes": 50000 },
+        });
+        let settings = settings(&[("media.presets", &presets.to_string())]);
         let charged = |rest: &str| {
             let planned = plan_of(&picture(6000, 4000), rest, &settings).expect(rest);
             planned.charged_pixels(Some(true))
