@@ -70,8 +70,6 @@ pub const IMPORT_TRIES: usize = 5;
 pub const QUERY_BYTES_MAX: usize = 64 * 1024;
 /// Parameters of a query string, and elements of one list parameter.
 pub const QUERY_VALUES_MAX: usize = 1000;
-/// Bytes of a JSON body for which no other limit is defined.
-pub const JSON_BODY_BYTES_MAX: usize = 64 * 1024;
 /// Bytes read and discarded beyond the limit of a body, so that the client receives the response
 /// instead of a connection reset.
 pub const BODY_DISCARD_BYTES_MAX: usize = 1024 * 1024;
