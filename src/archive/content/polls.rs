@@ -10,7 +10,7 @@ use tokio::{
 use crate::runtime::error::{Error, Result};
 use crate::runtime::fair_queue::RequestClient;
 use crate::runtime::slots::{SlotLimits, WaitingSlots};
-use crate::runtime::telemetry;
+use crate::runtime::telemetry::{self, GaugeGuard};
 
 /// Long polls that search at the same time when new items arrive. With thousands waiting, this spreads
 /// their searches so that others run in between.
@@ -48,7 +48,7 @@ impl PollQueue {
         stop: impl Future<Output = ()>,
     ) -> Result<Option<T>> {
         let _slot = self.slots.take(holder)?;
-        let _counted = PollGauge::new();
+        let _counted = GaugeGuard::new(telemetry::POLLS_WAITING);
         let mut end = std::pin::pin!(async {
             tokio::select! { () = sleep(wait) => {}, () = stop => {} }
         });
@@ -80,21 +80,5 @@ impl PollQueue {
 
     async fn wait_for_slot(&self) -> Result<SemaphorePermit<'_>> {
         self.searches.acquire().await.map_err(Error::internal)
-    }
-}
-
-/// Counts a waiting poll in the metrics until it is dropped.
-struct PollGauge;
-
-impl PollGauge {
-    fn new() -> Self {
-        metrics::gauge!(telemetry::POLLS_WAITING).increment(1.0);
-        Self
-    }
-}
-
-impl Drop for PollGauge {
-    fn drop(&mut self) {
-        metrics::gauge!(telemetry::POLLS_WAITING).decrement(1.0);
     }
 }

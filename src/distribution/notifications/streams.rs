@@ -31,7 +31,7 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::fair_queue::RequestClient;
 use crate::runtime::limits::STREAM_EXPIRY;
 use crate::runtime::slots::{SlotLimits, WaitingSlots};
-use crate::runtime::telemetry;
+use crate::runtime::telemetry::{self, GaugeGuard};
 use crate::storage::database::{Db, DbError, QueuedItem, WriteTx};
 use model::account::UserId;
 use model::{Backoff, RetryPolicy};
@@ -179,22 +179,6 @@ impl Drop for WaitingReader {
     }
 }
 
-/// Counts a poll in the metric while it holds a slot.
-struct ReaderGauge;
-
-impl ReaderGauge {
-    fn new() -> Self {
-        metrics::gauge!(telemetry::STREAM_POLLS).increment(1.0);
-        Self
-    }
-}
-
-impl Drop for ReaderGauge {
-    fn drop(&mut self) {
-        metrics::gauge!(telemetry::STREAM_POLLS).decrement(1.0);
-    }
-}
-
 impl StreamQueues {
     /// Creates the streams of this node and the executor of their commands. Readers wait in the slots of `limits`.
     pub(super) fn new(limits: SlotLimits, node: ClusterNode) -> (Arc<Self>, StreamCommands) {
@@ -265,7 +249,7 @@ impl StreamQueues {
                     // Only a reader that has to wait needs a slot; a reader that finds items returns at once.
                     if slot.is_none() {
                         let guard = self.slots.take(Some(RequestClient::User(reader.user)))?;
-                        slot = Some((guard, ReaderGauge::new()));
+                        slot = Some((guard, GaugeGuard::new(telemetry::STREAM_POLLS)));
                     }
                     None
                 }

@@ -9,7 +9,7 @@ use crate::http::listener::{
     refusal::{self, ConnectionLimit},
     tls::Certificate,
 };
-use crate::runtime::telemetry;
+use crate::runtime::telemetry::{self, GaugeGuard};
 use axum::{
     body::Body,
     http::{Request, Response, Version},
@@ -140,6 +140,7 @@ pub struct ConnectionSlot {
     shared: Arc<ListenerState>,
     /// The network that the connection counts against; `None` for a trusted proxy.
     network: Option<IpAddr>,
+    _gauge: GaugeGuard,
 }
 
 impl ConnectionSlot {
@@ -162,15 +163,14 @@ impl ConnectionSlot {
             *open += 1;
         }
         shared.counts.open.fetch_add(1, Relaxed);
-        metrics::gauge!(telemetry::CONNECTIONS).increment(1.0);
-        Ok(Self { shared: Arc::clone(shared), network })
+        let gauge = GaugeGuard::new(telemetry::CONNECTIONS);
+        Ok(Self { shared: Arc::clone(shared), network, _gauge: gauge })
     }
 }
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.shared.counts.open.fetch_sub(1, Relaxed);
-        metrics::gauge!(telemetry::CONNECTIONS).decrement(1.0);
         let Some(network) = self.network else { return };
         let mut networks = self.shared.counts.networks.lock();
         match networks.get(&network).copied().unwrap_or(0) {
@@ -220,6 +220,7 @@ pub enum ConnectionEnd {
 /// A TLS handshake in progress, counted while this value exists.
 struct HandshakePermit<'a> {
     counts: &'a ConnectionCounts,
+    _gauge: GaugeGuard,
 }
 
 impl<'a> HandshakePermit<'a> {
@@ -234,15 +235,13 @@ impl<'a> HandshakePermit<'a> {
             counts.handshakes.fetch_sub(1, Relaxed);
             return None;
         }
-        metrics::gauge!(telemetry::TLS_HANDSHAKES).increment(1.0);
-        Some(Self { counts })
+        Some(Self { counts, _gauge: GaugeGuard::new(telemetry::TLS_HANDSHAKES) })
     }
 }
 
 impl Drop for HandshakePermit<'_> {
     fn drop(&mut self) {
         self.counts.handshakes.fetch_sub(1, Relaxed);
-        metrics::gauge!(telemetry::TLS_HANDSHAKES).decrement(1.0);
     }
 }
 

@@ -229,6 +229,25 @@ pub fn start_metrics() -> Result<PrometheusHandle> {
     Ok(handle)
 }
 
+/// One of the things that a gauge counts, from its creation until it is dropped.
+#[derive(Debug)]
+pub struct GaugeGuard(metrics::Gauge);
+
+impl GaugeGuard {
+    /// Counts one more in the gauge `name`.
+    pub fn new(name: &'static str) -> Self {
+        let gauge = metrics::gauge!(name);
+        gauge.increment(1.0);
+        Self(gauge)
+    }
+}
+
+impl Drop for GaugeGuard {
+    fn drop(&mut self) {
+        self.0.decrement(1.0);
+    }
+}
+
 /// Sets the metric to 1 if the circuit breaker of the bucket of originals is open, otherwise to 0.
 pub fn set_bucket_circuit_open(is_open: bool) {
     metrics::gauge!(BUCKET_CIRCUIT_OPEN).set(f64::from(u8::from(is_open)));
