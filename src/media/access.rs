@@ -12,12 +12,14 @@ use model::item::{PubStatus, has_picture};
 use model::media_url::{DocumentExtension, MediaPath, MediaTarget, RenditionExtension};
 
 /// The caller of a media request.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct MediaCaller<'a> {
     /// The authenticated user, if the request has valid credentials.
     pub principal: Option<&'a Principal>,
     /// The agreement to buy under, from the parameter `agr`.
     pub agr: Option<AgreementId>,
+    /// The time at which the caller's rights count.
+    pub now: Timestamp,
 }
 
 impl<'a> MediaCaller<'a> {
@@ -34,9 +36,9 @@ impl<'a> MediaCaller<'a> {
         Ok(principal)
     }
 
-    /// Returns the caller as a buyer at `now`. Fails as [`MediaCaller::require_principal`] does.
-    pub fn buyer(self, now: Timestamp) -> Result<Buyer<'a>> {
-        Ok(Buyer { principal: self.require_principal()?, agr: self.agr, now })
+    /// Returns the caller as a buyer. Fails as [`MediaCaller::require_principal`] does.
+    pub fn buyer(self) -> Result<Buyer<'a>> {
+        Ok(Buyer { principal: self.require_principal()?, agr: self.agr, now: self.now })
     }
 }
 

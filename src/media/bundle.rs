@@ -6,8 +6,6 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use jiff::Timestamp;
-
 use super::{
     CatalogEntry, FileAnswer, Media, MediaCaller,
     answer::{ArchiveMember, FileContent, Sale},
@@ -137,18 +135,17 @@ impl Media {
         keys: &[ItemKey],
         names: BundleNames<'_>,
         caller: MediaCaller<'_>,
-        now: Timestamp,
     ) -> Result<FileAnswer> {
         caller.require_principal()?;
         let naming = names.files;
-        let found = self.find_readable(keys, caller, now).await?;
+        let found = self.find_readable(keys, caller).await?;
         let mut outcomes = Vec::new();
         for entry in found {
             // One after the other, because the limits count the items already selected.
-            outcomes.push(self.select_item(entry, &outcomes, caller, now).await?);
+            outcomes.push(self.select_item(entry, &outcomes, caller).await?);
         }
         // The items that compete for the prepaid downloads are known only now.
-        self.enforce_prepaid_limits(&mut outcomes, caller, now).await?;
+        self.enforce_prepaid_limits(&mut outcomes, caller).await?;
         let mut members = Vec::new();
         // No file of an item may replace the list of excluded items.
         let mut used_names = HashSet::from([LEFT_OUT.to_owned()]);
@@ -207,7 +204,6 @@ impl Media {
         entry: Option<Arc<CatalogEntry>>,
         decided: &[BundleOutcome],
         caller: MediaCaller<'_>,
-        now: Timestamp,
     ) -> Result<BundleOutcome> {
         let mut items = 0;
         let mut count = 0;
@@ -230,7 +226,7 @@ impl Media {
             let reason = format!("Items of the type {media_type} have no files");
             return Ok(BundleOutcome::excluded(ExclusionCause::NoFiles, reason));
         }
-        let (members, sale) = match self.list(&entry, FileSelection::Default, caller, now).await {
+        let (members, sale) = match self.list(&entry, FileSelection::Default, caller).await {
             Ok(listed) => listed,
             Err(cause) => return BundleOutcome::exclude(cause),
         };
@@ -254,11 +250,10 @@ impl Media {
         &self,
         keys: &[ItemKey],
         caller: MediaCaller<'_>,
-        now: Timestamp,
     ) -> Result<Vec<Option<Arc<CatalogEntry>>>> {
         let mut found = Vec::with_capacity(keys.len());
         for key in keys {
-            match self.item(key, caller.principal, now).await {
+            match self.item(key, caller.principal, caller.now).await {
                 Ok(entry) => found.push(Some(entry)),
                 Err(cause) if cause.kind() == ErrorKind::NotFound => found.push(None),
                 Err(cause) => return Err(cause),
@@ -269,7 +264,7 @@ impl Media {
         let mut may_read = self
             .inner
             .orders
-            .may_read(caller.require_principal()?, &items, now)
+            .may_read(caller.require_principal()?, &items, caller.now)
             .await?
             .into_iter();
         Ok(found
@@ -283,7 +278,6 @@ impl Media {
         &self,
         outcomes: &mut [BundleOutcome],
         caller: MediaCaller<'_>,
-        now: Timestamp,
     ) -> Result<()> {
         let entries: Vec<Arc<CatalogEntry>> = outcomes
             .iter()
@@ -293,7 +287,7 @@ impl Media {
             })
             .collect();
         let items: Vec<_> = entries.iter().map(|entry| facts(entry)).collect();
-        let decisions = self.inner.orders.check_all(caller.buyer(now)?, &items).await?;
+        let decisions = self.inner.orders.check_all(caller.buyer()?, &items).await?;
         let mut decisions = decisions.into_iter();
         for outcome in outcomes {
             // Excluded items were not checked, so the list has no decision for them.
@@ -349,6 +343,8 @@ fn folded_name(member: &ArchiveMember, prefix: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
 
     #[test]

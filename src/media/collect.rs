@@ -84,15 +84,14 @@ impl Media {
         key: &ItemKey,
         selection: FileSelection<'_>,
         caller: MediaCaller<'_>,
-        now: Timestamp,
     ) -> Result<MediaAnswer> {
         let path = MediaPath::document(key.clone(), DocumentExtension::Zip);
-        let entry = self.item(key, Some(caller.require_principal()?), now).await?;
+        let entry = self.item(key, Some(caller.require_principal()?), caller.now).await?;
         // A delivery may name formats for any media type. Only some types have a default archive.
         if matches!(selection, FileSelection::Default) && defaults(key.media_type).is_none() {
             return Err(access::not_available(&path));
         }
-        let (members, sale) = self.list(&entry, selection, caller, now).await?;
+        let (members, sale) = self.list(&entry, selection, caller).await?;
         let mime = DocumentExtension::Zip.mime_type();
         Ok(MediaAnswer::File(Box::new(FileAnswer {
             mime,
@@ -119,17 +118,16 @@ impl Media {
         key: &ItemKey,
         selection: FileSelection<'_>,
         caller: MediaCaller<'_>,
-        now: Timestamp,
     ) -> Result<DeliveryFiles> {
-        let entry = self.item(key, Some(caller.require_principal()?), now).await?;
-        let (members, sale) = self.list(&entry, selection, caller, now).await?;
+        let entry = self.item(key, Some(caller.require_principal()?), caller.now).await?;
+        let (members, sale) = self.list(&entry, selection, caller).await?;
         let sources = source_items(&entry, &members);
         // A delivery runs in the background, so no client is charged for its renders.
         let files = self.obtain_all(members, RenderPayer::Server).await?;
         // An item that was withdrawn during the render must not be delivered.
         if !self.are_current(sources.iter()).await? {
             // Fails with the more specific error if the item is gone.
-            self.item(key, Some(caller.require_principal()?), now).await?;
+            self.item(key, Some(caller.require_principal()?), caller.now).await?;
             let message = format!("{key} changed while its files were rendered");
             return Err(Error::new(ErrorKind::Unavailable, message));
         }
@@ -228,13 +226,10 @@ impl Media {
         entry: &Arc<CatalogEntry>,
         selection: FileSelection<'_>,
         caller: MediaCaller<'_>,
-        now: Timestamp,
     ) -> Result<(Vec<ArchiveMember>, Sale)> {
         let archive_path = MediaPath::document(entry.key.clone(), DocumentExtension::Zip);
-        let sale =
-            Sale::of_item(entry, self.decide_purchase(&archive_path, entry, caller, now).await?);
-        let mut list =
-            MemberListing { media: self, entry, caller, now, members: Vec::new(), sale };
+        let sale = Sale::of_item(entry, self.decide_purchase(&archive_path, entry, caller).await?);
+        let mut list = MemberListing { media: self, entry, caller, members: Vec::new(), sale };
         match selection {
             FileSelection::Default => {
                 let formats = defaults(entry.key.media_type).unwrap_or_default();
@@ -320,10 +315,9 @@ impl Media {
         key: &ItemKey,
         selection: FileSelection<'_>,
         caller: MediaCaller<'_>,
-        now: Timestamp,
     ) -> Result<usize> {
-        let entry = self.item(key, Some(caller.require_principal()?), now).await?;
-        let (members, _) = self.list(&entry, selection, caller, now).await?;
+        let entry = self.item(key, Some(caller.require_principal()?), caller.now).await?;
+        let (members, _) = self.list(&entry, selection, caller).await?;
         Ok(members.len())
     }
 }
@@ -383,7 +377,6 @@ struct MemberListing<'a> {
     media: &'a Media,
     entry: &'a Arc<CatalogEntry>,
     caller: MediaCaller<'a>,
-    now: Timestamp,
     members: Vec<ArchiveMember>,
     sale: Sale,
 }
@@ -451,15 +444,14 @@ impl MemberListing<'_> {
     async fn association_file(&mut self, path: &MediaPath) -> Result<Option<ArchiveMember>> {
         let media = self.media;
         let caller = self.caller;
-        let now = self.now;
-        let shown = media.shown_item(self.entry, path, caller.principal, now).await;
+        let shown = media.shown_item(self.entry, path, caller.principal, caller.now).await;
         let Some((shown, own_path)) = not_found_as_none(shown)? else { return Ok(None) };
         // The object is not an item of its own, so it is delivered as part of this item.
         if shown.key == self.entry.key {
             return media.member(&shown, &own_path, path).await;
         }
-        let allowed = match media.check_reading(&own_path, &shown, caller, now).await {
-            Ok(()) => media.decide_purchase(&own_path, &shown, caller, now).await,
+        let allowed = match media.check_reading(&own_path, &shown, caller).await {
+            Ok(()) => media.decide_purchase(&own_path, &shown, caller).await,
             Err(refused) => Err(refused),
         };
         let decision = match allowed {
@@ -470,7 +462,7 @@ impl MemberListing<'_> {
         };
         // Pictures that are bundled with a text never use up prepaid downloads and place no orders.
         let orders = &media.inner.orders;
-        if decision.is_some() && !orders.is_subscribed(caller.buyer(now)?, facts(&shown)) {
+        if decision.is_some() && !orders.is_subscribed(caller.buyer()?, facts(&shown)) {
             return Ok(None);
         }
         let member = media.member(&shown, &own_path, path).await?;

@@ -230,13 +230,8 @@ impl Media {
     ///
     /// Fails with [`ErrorKind::Unauthenticated`] or with `insufficient_scope` for media that is not open, and with
     /// `agreement_required` for media that the caller may neither read nor buy.
-    pub async fn resolve(
-        &self,
-        path: &MediaPath,
-        caller: MediaCaller<'_>,
-        now: Timestamp,
-    ) -> Result<MediaAnswer> {
-        self.resolve_newsml(path, self.inner.settings.media.newsml, caller, now).await
+    pub async fn resolve(&self, path: &MediaPath, caller: MediaCaller<'_>) -> Result<MediaAnswer> {
+        self.resolve_newsml(path, self.inner.settings.media.newsml, caller).await
     }
 
     /// Resolves `path` as [`Media::resolve`] does, but a `.xml` in the version `newsml` of the standard.
@@ -245,25 +240,30 @@ impl Media {
         path: &MediaPath,
         newsml: NewsmlVersion,
         caller: MediaCaller<'_>,
-        now: Timestamp,
     ) -> Result<MediaAnswer> {
         match path.target() {
             MediaTarget::Item(crop) => {
-                self.item(path.key(), caller.visitor(), now).await?;
+                self.item(path.key(), caller.visitor(), caller.now).await?;
                 Ok(MediaAnswer::Page(path.key().clone(), *crop))
             }
+<<<<<<< HEAD
             MediaTarget::Pricelist => {
                 self.pricelist(path, caller, now).await.map(MediaAnswer::Text)
             }
             MediaTarget::Document(file) if file.extension == DocumentExtension::Zip => {
                 self.archive(path.key(), FileSelection::Default, caller, now).await
+=======
+            MediaTarget::Pricelist => self.pricelist(path, caller).await.map(MediaAnswer::Text),
+            MediaTarget::Document(file) if file.extension() == DocumentExtension::Zip => {
+                self.archive(path.key(), FileSelection::Default, caller).await
+>>>>>>> 45fd414e (media: let the caller say when its rights count)
             }
             MediaTarget::Document(file) => {
-                self.document(path, *file, newsml, caller, now).await.map(MediaAnswer::Text)
+                self.document(path, *file, newsml, caller).await.map(MediaAnswer::Text)
             }
             MediaTarget::Rendition(file) => {
-                let entry = self.readable_entry(path, caller, now).await?;
-                self.resolve_rendition(entry, path, file, caller, now).await
+                let entry = self.readable_entry(path, caller).await?;
+                self.resolve_rendition(entry, path, file, caller).await
             }
         }
     }
@@ -275,12 +275,16 @@ impl Media {
         file: DocumentFile,
         newsml: NewsmlVersion,
         caller: MediaCaller<'_>,
-        now: Timestamp,
     ) -> Result<TextAnswer> {
-        let entry = self.readable_entry(path, caller, now).await?;
+        let entry = self.readable_entry(path, caller).await?;
         // An item under embargo is visible only to some callers, so no shared cache may store it.
+<<<<<<< HEAD
         let open = access::is_open(path) && access::is_public(&entry, now);
         if file.extension == DocumentExtension::Renditions {
+=======
+        let open = access::is_open(path) && access::is_public(&entry, caller.now);
+        if file.extension() == DocumentExtension::Renditions {
+>>>>>>> 45fd414e (media: let the caller say when its rights count)
             return self.renditions_document(&entry, path, open);
         }
         let text = ItemText::from_extension(file.extension, newsml);
@@ -295,14 +299,13 @@ impl Media {
         &self,
         path: &MediaPath,
         caller: MediaCaller<'_>,
-        now: Timestamp,
     ) -> Result<Arc<CatalogEntry>> {
         if access::is_open(path) {
             // Public media is served even with credentials that lack the scope.
-            return self.item(path.key(), caller.visitor(), now).await;
+            return self.item(path.key(), caller.visitor(), caller.now).await;
         }
-        let entry = self.item(path.key(), Some(caller.require_principal()?), now).await?;
-        self.check_reading(path, &entry, caller, now).await?;
+        let entry = self.item(path.key(), Some(caller.require_principal()?), caller.now).await?;
+        self.check_reading(path, &entry, caller).await?;
         Ok(entry)
     }
 
@@ -313,12 +316,12 @@ impl Media {
         path: &MediaPath,
         entry: &CatalogEntry,
         caller: MediaCaller<'_>,
-        now: Timestamp,
     ) -> Result<()> {
         if !access::needs_read_agreement(path) || self.inner.settings.media.uncovered_documents {
             return Ok(());
         }
-        self.inner.orders.check_reading(caller.require_principal()?, facts(entry), now).await
+        let principal = caller.require_principal()?;
+        self.inner.orders.check_reading(principal, facts(entry), caller.now).await
     }
 
     /// Resolves the URL of a rendition of `entry` or of one of its associated objects.
@@ -328,7 +331,6 @@ impl Media {
         path: &MediaPath,
         file: &RenditionFile,
         caller: MediaCaller<'_>,
-        now: Timestamp,
     ) -> Result<MediaAnswer> {
         let open = access::is_open(path);
         let principal = if open { caller.visitor() } else { caller.principal };
@@ -336,23 +338,29 @@ impl Media {
         let (entry, path) = match &file.association {
             None => (entry, Cow::Borrowed(path)),
             Some(_) => {
-                let shown = self.shown_item(&entry, path, principal, now).await;
+                let shown = self.shown_item(&entry, path, principal, caller.now).await;
                 if shown.is_err() {
                     // Decide the purchase first, so that its refusal does not reveal whether the rendition exists.
-                    self.decide_purchase(path, &entry, caller, now).await?;
+                    self.decide_purchase(path, &entry, caller).await?;
                 }
                 let (entry, path) = shown?;
                 // An associated object that is itself an item requires the same rights as at the item's own URL.
-                self.check_reading(&path, &entry, caller, now).await?;
+                self.check_reading(&path, &entry, caller).await?;
                 (entry, Cow::Owned(path))
             }
         };
-        let open = open && access::is_public(&entry, now);
+        let open = open && access::is_public(&entry, caller.now);
         let keys = entry.cache_keys_within(&requested.key);
         // An associated object can be replaced by an object that was stored earlier, so a time is no validator.
+<<<<<<< HEAD
         let modified = file.association.is_none().then_some(entry.stored);
         let sale = Sale::of_item(&entry, self.decide_purchase(&path, &entry, caller, now).await?);
         if file.extension.is_image() {
+=======
+        let modified = file.association().is_none().then_some(entry.stored);
+        let sale = Sale::of_item(&entry, self.decide_purchase(&path, &entry, caller).await?);
+        if file.extension().is_image() {
+>>>>>>> 45fd414e (media: let the caller say when its rights count)
             let answer = self.rendition(&entry, &path, open)?;
             let other = (entry.key != requested.key).then_some(requested);
             let answer =
@@ -427,32 +435,26 @@ impl Media {
         path: &MediaPath,
         entry: &CatalogEntry,
         caller: MediaCaller<'_>,
-        now: Timestamp,
     ) -> Result<Option<CoverageDecision>> {
         if !access::needs_purchase(path) {
             return Ok(None);
         }
-        self.inner.orders.check(caller.buyer(now)?, facts(entry)).await.map(Some)
+        self.inner.orders.check(caller.buyer()?, facts(entry)).await.map(Some)
     }
 
     /// Records the purchase of all items in `sale` for `caller`.
     ///
     /// Fails as [`Orders::purchase`] does, and with [`ErrorKind::Stale`] if the purchase differs from the
     /// confirmed one. No part of the sale may be delivered then.
-    pub async fn purchase(
-        &self,
-        sale: &Sale,
-        caller: MediaCaller<'_>,
-        now: Timestamp,
-    ) -> Result<()> {
+    pub async fn purchase(&self, sale: &Sale, caller: MediaCaller<'_>) -> Result<()> {
         let orders = &self.inner.orders;
         if sale.all_or_nothing {
             let items: Vec<_> = sale.entries.iter().map(|(entry, _)| facts(entry)).collect();
             let confirmed = sale.confirmed.clone();
-            return orders.purchase_all(caller.buyer(now)?, &items, confirmed).await;
+            return orders.purchase_all(caller.buyer()?, &items, confirmed).await;
         }
         for (entry, _) in &sale.entries {
-            orders.purchase(caller.buyer(now)?, facts(entry)).await?;
+            orders.purchase(caller.buyer()?, facts(entry)).await?;
         }
         Ok(())
     }
@@ -460,22 +462,17 @@ impl Media {
     /// Lists the licences that the caller can use for the item of `path`.
     ///
     /// An order that is not reported yet keeps them readable, even after the item was withdrawn.
-    async fn pricelist(
-        &self,
-        path: &MediaPath,
-        caller: MediaCaller<'_>,
-        now: Timestamp,
-    ) -> Result<TextAnswer> {
+    async fn pricelist(&self, path: &MediaPath, caller: MediaCaller<'_>) -> Result<TextAnswer> {
         let principal = caller.require_principal()?;
         let orders = &self.inner.orders;
         let ordered = orders.codes_to_report(principal, path.key()).await?;
         let entry = if ordered.is_empty() {
-            Some(self.readable_entry(path, caller, now).await?)
+            Some(self.readable_entry(path, caller).await?)
         } else {
             self.inner.catalog.find(path.key()).await?
         };
         let codes = entry.map(|entry| facts(&entry).codes()).unwrap_or_default();
-        let licenses = orders.pricelist(principal, &codes, ordered, now).await?;
+        let licenses = orders.pricelist(principal, &codes, ordered, caller.now).await?;
         let list: Vec<License> = licenses.iter().map(orders::view::license).collect();
         let body = Bytes::from(serde_json::to_vec(&list).map_err(Error::internal)?);
         // Agreements change the list without changing the item, so the tag is computed from the text.

@@ -65,7 +65,8 @@ impl Media {
             let extension = RenditionExtension::Image(format);
             let path = MediaPath::rendition(key.clone(), name, extension);
             // Without credentials only public items resolve. Only these are requested by many clients.
-            let answer = self.resolve(&path, MediaCaller::default(), clock::now()).await;
+            let caller = MediaCaller { principal: None, agr: None, now: clock::now() };
+            let answer = self.resolve(&path, caller).await;
             if let Ok(MediaAnswer::Rendition(answer)) = answer
                 && self.find_cached(&answer).is_none()
                 && let Err(cause) = self.obtain(&answer, RENDER_TIMEOUT).await

@@ -5,8 +5,6 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-
 use super::bundle::{BundleOutcome, Exclusion, ExclusionCause};
 use super::{CatalogEntry, Media, MediaCaller, facts};
 use crate::access::orders::PurchaseQuote;
@@ -79,14 +77,13 @@ impl Media {
         &self,
         keys: &[ItemKey],
         caller: MediaCaller<'_>,
-        now: Timestamp,
     ) -> Result<Vec<ItemQuote>> {
-        let buyer = caller.buyer(now)?;
-        let found = self.find_readable(keys, caller, now).await?;
+        let buyer = caller.buyer()?;
+        let found = self.find_readable(keys, caller).await?;
         let mut outcomes = Vec::with_capacity(found.len());
         for entry in &found {
             // One after the other, because the limits count the items already selected.
-            outcomes.push(self.select_item(entry.clone(), &outcomes, caller, now).await?);
+            outcomes.push(self.select_item(entry.clone(), &outcomes, caller).await?);
         }
         let mut priced: Vec<&Arc<CatalogEntry>> = Vec::new();
         for (entry, outcome) in found.iter().zip(&outcomes) {

@@ -244,8 +244,9 @@ impl<'a> RenditionBench<'a> {
         let path = MediaPath::parse(&text).map_err(Error::internal)?;
         let timeout = Duration::from_secs(u64::from(self.config.server.request_timeout_s));
         let obtained = self.runtime.block_on(async {
-            let caller = MediaCaller { principal: Some(&self.operator), agr: None };
-            match media.resolve(&path, caller, clock::now()).await? {
+            let principal = Some(&self.operator);
+            let caller = MediaCaller { principal, agr: None, now: clock::now() };
+            match media.resolve(&path, caller).await? {
                 MediaAnswer::Rendition(answer) => media.obtain(&answer, timeout).await,
                 MediaAnswer::Page(..) | MediaAnswer::Text(_) | MediaAnswer::File(_) => {
                     Err(Error::internal("no rendition"))

@@ -2,7 +2,6 @@
 
 use super::AttemptFailure;
 use crate::media::{CollectedFile, FileSelection, Media, MediaCaller};
-use crate::runtime::clock;
 use model::account::Delivery;
 use model::media_url::MediaFormat;
 
@@ -22,16 +21,14 @@ pub(super) async fn collect(
     formats: &[MediaFormat],
     caller: MediaCaller<'_>,
 ) -> Result<CollectedFiles, AttemptFailure> {
-    // Read here, not passed in, because rights count at the time of sending (contract deliveries-8).
-    let now = clock::now();
     let key = &delivery.item;
-    let entry = media.item(key, caller.visitor(), now).await?;
+    let entry = media.item(key, caller.visitor(), caller.now).await?;
     let headline = entry.document.text("headline").unwrap_or_default().to_owned();
     let selection = FileSelection::Formats(formats, delivery.crop);
-    let collected = media.collect(key, selection, caller, now).await?;
+    let collected = media.collect(key, selection, caller).await?;
     // A repeated delivery was already paid for.
     if delivery.delivered.is_none() {
-        media.purchase(&collected.sale, caller, now).await?;
+        media.purchase(&collected.sale, caller).await?;
     }
     Ok(CollectedFiles { files: collected.files, headline })
 }

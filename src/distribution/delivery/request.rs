@@ -25,7 +25,6 @@ pub struct DeliveryRequest<'a> {
     /// The editors' crop from the item's URI, in pixels of the Hires image.
     pub crop: Option<CropSpec>,
     pub channel: &'a ChannelId,
-    pub now: Timestamp,
 }
 
 /// A request whose caller may see the item and owns the channel.
@@ -182,9 +181,9 @@ impl Deliveries {
 
     /// Checks before the purchase that the item has files to send.
     async fn check_files(&self, checked: &CheckedRequest<'_>) -> Result<()> {
-        let DeliveryRequest { caller, item, crop, channel, now } = checked.request;
+        let DeliveryRequest { caller, item, crop, channel } = checked.request;
         let selection = FileSelection::Formats(&checked.formats, crop);
-        match self.inner.services.media.count_files(item, selection, caller, now).await {
+        match self.inner.services.media.count_files(item, selection, caller).await {
             Ok(1..=TRANSPORT_FILES_MAX) => Ok(()),
             Ok(0) => Err(no_files(item)),
             Ok(count) => {
@@ -200,8 +199,8 @@ impl Deliveries {
     }
 
     async fn check<'a>(&self, request: DeliveryRequest<'a>) -> Result<CheckedRequest<'a>> {
-        let DeliveryRequest { caller, item, crop, channel: id, now } = request;
-        let buyer = caller.buyer(now)?;
+        let DeliveryRequest { caller, item, crop, channel: id } = request;
+        let buyer = caller.buyer()?;
         let channel = self.channel(buyer.principal, id).await?;
         if channel.method == ChannelMethod::Download {
             let message = format!(
@@ -209,7 +208,7 @@ impl Deliveries {
             );
             return Err(Error::invalid("query", "channel", "enum", message));
         }
-        let entry = self.inner.services.media.item(item, Some(buyer.principal), now).await?;
+        let entry = self.inner.services.media.item(item, Some(buyer.principal), buyer.now).await?;
         let version = version(&entry, &channel, crop);
         let channel_id = id.clone();
         let key = item.clone();

@@ -277,8 +277,10 @@ impl Deliveries {
         if !channel.active {
             return Err(AttemptFailure::permanent("the channel is disabled"));
         }
-        let caller = MediaCaller { principal: Some(&principal), agr: delivery.agreement };
         let formats = formats(&channel)?;
+        let agr = delivery.agreement;
+        // Rights count at the time of sending (contract deliveries-8).
+        let caller = MediaCaller { principal: Some(&principal), agr, now: clock::now() };
         let collected = collect::collect(&self.inner.services.media, delivery, &formats, caller);
         let collected = collected.await?;
         Ok((channel, principal, collected))

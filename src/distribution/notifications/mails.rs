@@ -206,8 +206,8 @@ impl Notifications {
             .sizes
             .rendition_size(AssetGroup::of_item(&found.assets), THUMBNAIL)?;
         let path = MediaPath::rendition(found.key.clone(), THUMBNAIL, RenditionExtension::JPEG);
-        let caller = MediaCaller { principal: Some(user), agr: None };
-        let answer = media.resolve(&path, caller, now).await.ok()?;
+        let caller = MediaCaller { principal: Some(user), agr: None, now };
+        let answer = media.resolve(&path, caller).await.ok()?;
         let MediaAnswer::Rendition(answer) = answer else { return None };
         let obtained = media.obtain(&answer, time_left).await.ok()?;
         let bytes = read(media, obtained.body.parts().to_vec()).await?;

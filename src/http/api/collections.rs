@@ -16,7 +16,7 @@ use crate::http::api::binding::{ApiRequest, BoundEndpoints, IntoApiResponse, Rea
 use crate::http::api::response::{json_text, plain_text};
 use crate::http::media::archives;
 use crate::http::media::archives::ArchiveRequest;
-use crate::media::{BundleNames, BundleNaming, MediaCaller};
+use crate::media::{BundleNames, BundleNaming};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use model::ItemKey;
@@ -127,7 +127,8 @@ async fn zip(request: ApiRequest<LoadCollectionZip>) -> Result<Response> {
     let archive = ArchiveRequest {
         keys: &found.content,
         names: BundleNames { archive: &found.head.name, files },
-        buyer: MediaCaller { principal: Some(&request.caller), agr: agr.map(AgreementId) },
+        principal: &request.caller,
+        agr: agr.map(AgreementId),
         method: &request.parts.method,
         headers: &request.parts.headers,
         confirmed: None,

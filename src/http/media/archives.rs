@@ -7,6 +7,7 @@ use axum::{
     response::Response,
 };
 
+use crate::access::auth::Principal;
 use crate::access::orders::ConfirmedPayers;
 use crate::http::AppState;
 use crate::http::media::request::MediaRequest;
@@ -16,6 +17,7 @@ use crate::runtime::clock;
 use crate::runtime::error::{ErrorKind, Result};
 use crate::runtime::fair_queue::RequestClient;
 use model::ItemKey;
+use model::account::AgreementId;
 
 /// Attempts to build an archive of several items, which restarts if a purchase was made meanwhile.
 const BUNDLE_TRIES: usize = 3;
@@ -25,7 +27,9 @@ const BUNDLE_TRIES: usize = 3;
 pub(crate) struct ArchiveRequest<'a> {
     pub(crate) keys: &'a [ItemKey],
     pub(crate) names: BundleNames<'a>,
-    pub(crate) buyer: MediaCaller<'a>,
+    pub(crate) principal: &'a Principal,
+    /// The agreement that pays, if the buyer named one.
+    pub(crate) agr: Option<AgreementId>,
     pub(crate) method: &'a Method,
     /// Headers with ranges and preconditions, if the client of the API sent any.
     pub(crate) headers: &'a HeaderMap,
@@ -41,18 +45,19 @@ pub(crate) async fn archive_response(
     app: &AppState,
     request: ArchiveRequest<'_>,
 ) -> Result<Response> {
-    let ArchiveRequest { keys, names, buyer, method, headers, confirmed } = request;
+    let ArchiveRequest { keys, names, principal, agr, method, headers, confirmed } = request;
+    let principal = Some(principal);
     let mut tries = 0;
     loop {
         tries += 1;
-        let now = clock::now();
-        let mut answer = app.shared.media.bundle(keys, names, buyer, now).await?;
+        let caller = MediaCaller { principal, agr, now: clock::now() };
+        let mut answer = app.shared.media.bundle(keys, names, caller).await?;
         if let Some(payers) = confirmed {
             // Each try decides again which agreements pay.
             answer.sale.confirm(payers)?;
         }
-        let client = RequestClient::for_request(buyer.principal, None);
-        let media_request = MediaRequest { method, headers, caller: buyer, client, now };
+        let client = RequestClient::for_request(principal, None);
+        let media_request = MediaRequest { method, headers, caller, client };
         match responses::file_response(app, &media_request, &answer).await {
             // A concurrent request used up downloads that this one counted on. Retry with the remaining downloads,
             // unless a buyer has confirmed the cost, which would now be different.

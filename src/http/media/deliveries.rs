@@ -12,7 +12,6 @@ use crate::http::cache_policy::CachePolicy;
 use crate::http::credentials;
 use crate::http::protocol::respond;
 use crate::media::MediaCaller;
-use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use model::account::{ChannelId, Delivery};
 use model::{CropSpec, ItemKey};
@@ -38,7 +37,7 @@ pub(super) async fn trigger(
     channel: &ChannelId,
     caller: MediaCaller<'_>,
 ) -> Result<Response> {
-    let delivery_request = DeliveryRequest { caller, item, crop, channel, now: clock::now() };
+    let delivery_request = DeliveryRequest { caller, item, crop, channel };
     let deliveries = &app.shared.distribution.deliveries;
     if *method == Method::HEAD {
         let (found, would_queue) = deliveries.dry_run(delivery_request).await?;

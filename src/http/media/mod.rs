@@ -225,11 +225,11 @@ async fn response_for(
     // An item's URL accepts `agr` for deliveries, so a malformed value is reported without a channel too.
     let accepts_agr = is_bought || matches!(path.target(), MediaTarget::Item(_));
     let agr = if accepts_agr { agreement_parameter(uri)? } else { None };
-    let caller = MediaCaller { principal, agr };
     let client = RequestClient::for_request(principal, address);
     // The item may change while its bytes are obtained; then the path is resolved again.
     for _ in 0..RESOLVED_MAX {
-        let request = MediaRequest { method, headers, caller, client, now: clock::now() };
+        let caller = MediaCaller { principal, agr, now: clock::now() };
+        let request = MediaRequest { method, headers, caller, client };
         let answer = resolve_answer(app, uri, path, &request).await?;
         let keys = answer.cache_keys();
         let response = match answer {
@@ -270,10 +270,10 @@ async fn resolve_answer(
         match newsml_parameter(uri) {
             Ok(None) => {}
             Ok(Some(version)) => {
-                return media.resolve_newsml(path, version, caller, request.now).await;
+                return media.resolve_newsml(path, version, caller).await;
             }
             // The access error comes first: a caller who may not read the document learns nothing else.
-            Err(error) => return media.resolve(path, caller, request.now).await.and(Err(error)),
+            Err(error) => return media.resolve(path, caller).await.and(Err(error)),
         }
     }
     if document == Some(DocumentExtension::Zip) {
@@ -282,14 +282,14 @@ async fn resolve_answer(
             let formats =
                 app.shared.distribution.deliveries.formats_of_channel(caller, &channel).await?;
             return media
-                .archive(path.key(), FileSelection::Formats(&formats, None), caller, request.now)
+                .archive(path.key(), FileSelection::Formats(&formats, None), caller)
                 .await;
         }
     }
     if negotiated_format::is_negotiated(path_text(uri)) {
         return negotiated_format::resolve(media, path, request).await;
     }
-    media.resolve(path, caller, request.now).await
+    media.resolve(path, caller).await
 }
 
 /// Adds the headers of a rendition that depend on the form of its address.
@@ -324,10 +324,11 @@ async fn delivery_response(
     crop: Option<CropSpec>,
     principal: Option<&Principal>,
 ) -> Result<Response> {
-    MediaCaller { principal, agr: None }.require_principal()?;
+    let caller = MediaCaller { principal, agr: None, now: clock::now() };
+    caller.require_principal()?;
     let Some(channel) = deliveries::channel_parameter(uri)? else {
         return Err(Error::internal("a query lost its channel"));
     };
-    let caller = MediaCaller { principal, agr: agreement_parameter(uri)? };
+    let caller = MediaCaller { agr: agreement_parameter(uri)?, ..caller };
     deliveries::trigger(app, method, item, crop, &channel, caller).await
 }

@@ -32,7 +32,7 @@ pub(super) async fn resolve(
     let mut refusal = None;
     for format in accepted_formats(request.headers) {
         let formatted = path.clone().with_image_format(format);
-        let mut rendition = match media.resolve(&formatted, request.caller, request.now).await {
+        let mut rendition = match media.resolve(&formatted, request.caller).await {
             Ok(MediaAnswer::Rendition(rendition)) => rendition,
             // Another format may hold a picture of this size.
             Err(error) if is_about_format(&error) => {

@@ -1,7 +1,6 @@
 //! A request for media, and the parameters of its query.
 
 use axum::http::{HeaderMap, Method, Uri};
-use jiff::Timestamp;
 
 use crate::http::credentials;
 use crate::http::protocol::request::QueryParameters;
@@ -18,7 +17,6 @@ pub(crate) struct MediaRequest<'a> {
     pub(crate) caller: MediaCaller<'a>,
     /// The client whose rate limit a render counts against.
     pub(crate) client: Option<RequestClient>,
-    pub(crate) now: Timestamp,
 }
 
 /// Reads the query parameter `agr`: the agreement that pays for the purchase.

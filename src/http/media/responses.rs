@@ -7,6 +7,7 @@ use axum::{
 };
 use jiff::Timestamp;
 
+use crate::access::auth::Principal;
 use crate::http::AppState;
 use crate::http::cache_policy;
 use crate::http::cache_policy::CachePolicy;
@@ -32,22 +33,25 @@ use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::fair_queue::RequestClient;
 use crate::runtime::limits::RESOLVED_MAX;
+use model::account::AgreementId;
 use model::media_url::MediaPath;
 
 /// Serves the Hires of an item that a visitor requested through a form of the site, and records its purchase.
 pub(crate) async fn download(
     app: &AppState,
     path: &MediaPath,
-    caller: MediaCaller<'_>,
+    principal: Option<&Principal>,
+    agr: Option<AgreementId>,
 ) -> Result<Response> {
     let method = &Method::GET;
     // The form's own headers, such as a range, do not apply to the file.
     let headers = &HeaderMap::new();
     // Only authenticated visitors reach this point.
-    let client = RequestClient::for_request(caller.principal, None);
+    let client = RequestClient::for_request(principal, None);
     for _ in 0..RESOLVED_MAX {
-        let request = MediaRequest { method, headers, caller, client, now: clock::now() };
-        let response = match app.shared.media.resolve(path, caller, request.now).await? {
+        let caller = MediaCaller { principal, agr, now: clock::now() };
+        let request = MediaRequest { method, headers, caller, client };
+        let response = match app.shared.media.resolve(path, caller).await? {
             MediaAnswer::Rendition(answer) => rendition_response(app, &request, &answer).await?,
             MediaAnswer::File(answer) => file_response(app, &request, &answer).await?,
             MediaAnswer::Page(..) | MediaAnswer::Text(_) => {
@@ -203,7 +207,7 @@ async fn early_response(
             return Err(refusal);
         }
         // Places the order and fails; succeeds if the order was approved in the meantime.
-        app.shared.media.purchase(sale, request.caller, request.now).await?;
+        app.shared.media.purchase(sale, request.caller).await?;
     }
     Ok(response)
 }
@@ -231,7 +235,7 @@ async fn purchase_ranges(
     // HEAD and 416 send no bytes, so they must not charge.
     let decision = ranges(request.method, request.headers, validators, body.len());
     if *request.method != Method::HEAD && decision != RangeDecision::Unsatisfiable {
-        app.shared.media.purchase(sale, request.caller, request.now).await?;
+        app.shared.media.purchase(sale, request.caller).await?;
     }
     Ok(decision)
 }

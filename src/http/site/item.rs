@@ -24,7 +24,6 @@ use crate::http::AppState;
 use crate::http::form::see_other;
 use crate::http::media;
 use crate::http::site::login_url::login_url;
-use crate::media::MediaCaller;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use api::deliveries::{Channel, ListChannels};
@@ -66,8 +65,7 @@ pub(super) async fn download(
         Some(file) => files::parse(file, &key)?,
         None => download_path(&key),
     };
-    let caller = MediaCaller { principal: principal.as_deref(), agr };
-    match media::download(&app, &path, caller).await {
+    match media::download(&app, &path, principal.as_deref(), agr).await {
         Ok(response) => Ok(response),
         // This refusal is the expected result: the order was placed and waits for approval.
         Err(error) if is_order(&error) => Ok(see_other(&confirmed(&posted, &key, "placed")?)),

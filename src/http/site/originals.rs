@@ -3,7 +3,6 @@
 
 use super::{PageResult, SiteRequest, download_panel, item_from_path::ItemFromPath};
 use crate::http::media;
-use crate::media::MediaCaller;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use model::account::AgreementId;
@@ -55,9 +54,8 @@ pub(super) async fn show(ItemFromPath(key): ItemFromPath, site: SiteRequest) -> 
     site.app.shared.media.item(&key, principal.as_deref(), clock::now()).await?;
     let message = "The original can be opened once the photo has been bought.";
     let agr = Some(bought_under(&site, &key, message).await?);
-    let caller = MediaCaller { principal: principal.as_deref(), agr };
     let path = MediaPath::rendition(key, RenditionName::NORMAL_HIRES, RenditionExtension::JPEG);
-    Ok(media::download(&site.app, &path, caller).await?)
+    Ok(media::download(&site.app, &path, principal.as_deref(), agr).await?)
 }
 
 #[cfg(test)]

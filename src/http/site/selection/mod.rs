@@ -123,13 +123,10 @@ impl QuotedSelection {
         // The user may have been deactivated since the session was read.
         let principal = posted.visitor.principal(&posted.app).await?;
         let principal = principal.ok_or_else(access::unauthenticated)?;
-        let caller = MediaCaller { principal: Some(&principal), agr: form.agr };
-        let quotes = posted.app.shared.media.quote(&form.keys, caller, clock::now()).await?;
+        let now = clock::now();
+        let caller = MediaCaller { principal: Some(&principal), agr: form.agr, now };
+        let quotes = posted.app.shared.media.quote(&form.keys, caller).await?;
         Ok(Self { form, principal, quotes })
-    }
-
-    fn caller(&self) -> MediaCaller<'_> {
-        MediaCaller { principal: Some(&self.principal), agr: self.form.agr }
     }
 
     /// Returns the outcome of a form that must not buy anything: it has no items, or its page showed a different
@@ -174,7 +171,8 @@ async fn zip(posted: MemberForm) -> PageResult {
         keys: &quoted.form.keys,
         // Numbered names keep the order of the selection when the archive is unpacked.
         names: BundleNames { archive: &name, files: BundleNaming::ByPosition },
-        buyer: quoted.caller(),
+        principal: &quoted.principal,
+        agr: quoted.form.agr,
         method: &method,
         headers: &headers,
         confirmed: Some(&payers),

@@ -30,7 +30,6 @@ use super::{
 use crate::http::form::see_other;
 use crate::http::media;
 use crate::http::protocol::disposition;
-use crate::media::MediaCaller;
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::STUDIO_PROOF_PX_MAX;
 use aspect_ratio::CropSizes;
@@ -182,8 +181,7 @@ async fn buy(
     let rect = rect.ok_or_else(|| Error::invalid("body", "crop", "format", "no such crop"))?;
     let path = hires_path(&photo.key, rect, photo.hires(), form.watermark)?;
     let principal = posted.visitor.principal(&posted.app).await?;
-    let caller = MediaCaller { principal: principal.as_deref(), agr };
-    let mut response = media::download(&posted.app, &path, caller).await?;
+    let mut response = media::download(&posted.app, &path, principal.as_deref(), agr).await?;
     disposition::set_attachment(response.headers_mut(), &file_name(&photo.key, &path));
     Ok(response)
 }

@@ -8,7 +8,6 @@ use super::{
 };
 use crate::http::cache_policy::CachePolicy;
 use crate::http::media;
-use crate::media::MediaCaller;
 use crate::runtime::error::Error;
 use crate::runtime::limits::STUDIO_PROOF_PX_MAX;
 use model::{ItemKey, Rect};
@@ -82,8 +81,7 @@ pub(super) async fn show_hires(
     let rect = rect.ok_or_else(|| Error::invalid("query", "crop", "format", "no such crop"))?;
     let path = hires_path(&photo.key, rect, photo.hires(), form.watermark)?;
     let principal = site.principal().await?;
-    let caller = MediaCaller { principal: principal.as_deref(), agr };
-    let mut response = media::download(&site.app, &path, caller).await?;
+    let mut response = media::download(&site.app, &path, principal.as_deref(), agr).await?;
     let headers = response.headers_mut();
     // The page shows the picture. A browser that opens it in a tab should show it too, not save it.
     headers.remove(header::CONTENT_DISPOSITION);
