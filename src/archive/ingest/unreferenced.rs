@@ -21,7 +21,7 @@ use uuid::Uuid;
 use super::error::catch_panics;
 use super::{Ingest, IngestError, IngestResult};
 use crate::media::original::OriginalStore;
-use crate::storage::blobs::{BlobStore, StoreError};
+use crate::storage::blobs::{BlobStore, StoreError, StoreResult};
 use crate::storage::database::{Db, DbError, DbResult, OriginalRemovals, ReadTx, WriteTx};
 use model::ContentHash;
 
@@ -87,8 +87,8 @@ pub fn remove_unreferenced(
 /// Runs `remove` for each of a few originals on a separate thread. Fails if one of them fails.
 fn for_each_at_once(
     hashes: &[ContentHash],
-    remove: impl Fn(ContentHash) -> Result<(), StoreError> + Sync,
-) -> Result<(), StoreError> {
+    remove: impl Fn(ContentHash) -> StoreResult<()> + Sync,
+) -> StoreResult<()> {
     let remove = &remove;
     thread::scope(|scope| {
         let tasks: Vec<_> = hashes.iter().map(|hash| scope.spawn(move || remove(*hash))).collect();

@@ -27,7 +27,7 @@ use crate::runtime::config;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{ITEM_LOG_RETENTION, PURGE_LOG_ROWS, PURGES_QUEUED_MAX};
 use crate::runtime::telemetry;
-use crate::storage::database::{Db, DbError, PendingPurge, PurgeBacklog, WriteTx};
+use crate::storage::database::{Db, DbResult, PendingPurge, PurgeBacklog, WriteTx};
 use crate::transport::{CachePurger, PurgeError, PurgeResult};
 use model::{Backoff, ItemKey, RetryPolicy};
 
@@ -321,7 +321,7 @@ impl CdnEndpoint {
     async fn write<T, F>(&self, write: F) -> Result<Option<T>>
     where
         T: Send + 'static,
-        F: FnOnce(&WriteTx<'_>) -> std::result::Result<T, DbError> + Send + 'static,
+        F: FnOnce(&WriteTx<'_>) -> DbResult<T> + Send + 'static,
     {
         let incarnation = self.guard.node().incarnation();
         let written = self.db.write(move |tx| {

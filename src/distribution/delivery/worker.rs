@@ -20,7 +20,7 @@ use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::TRANSPORT_BYTES_S_MIN;
 use crate::runtime::telemetry;
-use crate::storage::database::{ClaimTerms, DbError, DeliveryOutcome, ReadTx};
+use crate::storage::database::{ClaimTerms, DbResult, DeliveryOutcome, ReadTx};
 use model::AttemptEnd;
 use model::account::{Channel, ChannelMethod, Delivery};
 
@@ -178,7 +178,7 @@ impl Deliveries {
         delivery: Uuid,
         outcome: &DeliveryOutcome,
         now: Timestamp,
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         let outcome = outcome.clone();
         if !self.db().write(move |tx| tx.end_claim(claim, delivery, &outcome, now)).await? {
             // An earlier write may have committed although its response was lost.

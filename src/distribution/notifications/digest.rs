@@ -12,7 +12,7 @@ use super::match_batch::MatchBatch;
 use crate::archive::content::{RecentSpan, TimestampFilter};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::limits::{MATCHING_TIME, QUEUED_ITEMS_MAX};
-use crate::storage::database::{DbError, NewMessage, QueuedItem, WriteTx};
+use crate::storage::database::{DbError, DbResult, NewMessage, QueuedItem, WriteTx};
 use model::account::{MessageContent, MessageTransport, Notification, NotificationMethod};
 use model::limits::DIGEST_ITEMS_MAX;
 use model::schedule::Schedule;
@@ -23,11 +23,7 @@ const DIGESTS_AT_A_TIME: usize = 50;
 /// Prepares the mails that are due by `now`. Returns whether there are more.
 ///
 /// If the service was down, one run replaces all runs that were missed.
-pub(super) fn run(
-    tx: &WriteTx<'_>,
-    now: Timestamp,
-    batch: &mut MatchBatch,
-) -> Result<bool, DbError> {
+pub(super) fn run(tx: &WriteTx<'_>, now: Timestamp, batch: &mut MatchBatch) -> DbResult<bool> {
     let due = tx.due_notifications(now, DIGESTS_AT_A_TIME)?;
     let watch = Stopwatch::start();
     for number in &due {
@@ -76,7 +72,7 @@ fn write(
     notification: &Notification,
     now: Timestamp,
     batch: &mut MatchBatch,
-) -> Result<(), DbError> {
+) -> DbResult<()> {
     let queued = tx.queued_items(notification.number, QUEUED_ITEMS_MAX)?;
     if queued.is_empty() {
         return Ok(());
@@ -103,7 +99,7 @@ fn recent(
     queued: Vec<QueuedItem>,
     tr: Option<&str>,
     now: Timestamp,
-) -> Result<Vec<String>, DbError> {
+) -> DbResult<Vec<String>> {
     let recent = tr.and_then(|word| word.parse::<RecentSpan>().ok());
     let period = TimestampFilter { recent, ..TimestampFilter::default() };
     // Ranges go back weeks or months to the same time of day, so the zone does not matter.

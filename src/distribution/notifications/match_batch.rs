@@ -5,7 +5,7 @@ use strum::EnumCount;
 use uuid::Uuid;
 
 use crate::runtime::limits::OUTBOX_PER_USER_MAX;
-use crate::storage::database::{DbError, NewMessage, WriteTx};
+use crate::storage::database::{DbResult, NewMessage, WriteTx};
 use model::account::{MessageTransport, NotificationKind};
 
 /// The results of one matching transaction.
@@ -35,7 +35,7 @@ impl MatchBatch {
         tx: &WriteTx<'_>,
         message: &NewMessage,
         now: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         let is_written = tx.insert_message(message, OUTBOX_PER_USER_MAX, now)?;
         if is_written {
             self.messages[message.transport.index()] = true;

@@ -17,7 +17,9 @@ use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Result;
 use crate::runtime::limits::{MATCHING_TIME, QUEUED_ITEMS_MAX, STREAM_EXPIRY, SWEEP_ROWS};
 use crate::runtime::telemetry;
-use crate::storage::database::{DbError, EngineError, LogRow, NewMessage, StoredItem, WriteTx};
+use crate::storage::database::{
+    DbError, DbResult, EngineError, LogRow, NewMessage, StoredItem, WriteTx,
+};
 use crate::transport::push::Push;
 use model::ItemKey;
 use model::account::{MessageContent, MessageTransport, NotificationKind};
@@ -247,7 +249,7 @@ impl Notifications {
 
 impl MatchTransaction<'_, '_> {
     /// Reads more of the item log, for at most [`MATCHING_TIME`], since other writers wait.
-    fn read_log(&mut self) -> Result<(), DbError> {
+    fn read_log(&mut self) -> DbResult<()> {
         let watch = Stopwatch::start();
         let from = self.tx.matched_seq()?;
         let rows = self.tx.log_rows(from, MATCHING_ROWS)?;
@@ -276,7 +278,7 @@ impl MatchTransaction<'_, '_> {
     ///
     /// The present state of the item is matched. If a later row made the item new again, that row is matched
     /// instead, so that no user gets one version twice.
-    fn match_row(&mut self, row: &LogRow) -> Result<(), DbError> {
+    fn match_row(&mut self, row: &LogRow) -> DbResult<()> {
         let Some(key) = row.key.as_ref().filter(|key| !self.skipped.contains(key)) else {
             return Ok(());
         };
@@ -303,7 +305,7 @@ impl MatchTransaction<'_, '_> {
     }
 
     /// Matches items whose embargo ended.
-    fn match_released(&mut self) -> Result<(), DbError> {
+    fn match_released(&mut self) -> DbResult<()> {
         let watch = Stopwatch::start();
         for key in self.tx.released_items(self.now, MATCHING_ROWS)? {
             if watch.elapsed() > MATCHING_TIME {
@@ -319,7 +321,7 @@ impl MatchTransaction<'_, '_> {
     }
 
     /// Loads the present version of the item.
-    fn find(&self, key: &ItemKey) -> Result<Option<(i64, StoredItem)>, DbError> {
+    fn find(&self, key: &ItemKey) -> DbResult<Option<(i64, StoredItem)>> {
         let found = self.tx.find_version(key);
         if let Err(DbError::Engine(cause)) = &found
             && cause.is_damage()
@@ -329,7 +331,7 @@ impl MatchTransaction<'_, '_> {
         found
     }
 
-    fn match_released_item(&mut self, key: &ItemKey) -> Result<(), DbError> {
+    fn match_released_item(&mut self, key: &ItemKey) -> DbResult<()> {
         if self.skipped.contains(key) {
             return Ok(());
         }
@@ -347,7 +349,7 @@ impl MatchTransaction<'_, '_> {
         version: i64,
         item: &StoredItem,
         seq: i64,
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         // Avoids parsing every document of an archive without notifications.
         if self.matcher.is_empty() {
             return Ok(());
@@ -389,7 +391,7 @@ impl MatchTransaction<'_, '_> {
         matched: MatchedNotification,
         key: &ItemKey,
         version: i64,
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         self.batch.matches[matched.kind as usize] += 1;
         match matched.kind {
             NotificationKind::Stream => {
@@ -415,7 +417,7 @@ impl MatchTransaction<'_, '_> {
         Ok(())
     }
 
-    fn queue(&mut self, number: i64, key: &ItemKey, version: i64) -> Result<(), DbError> {
+    fn queue(&mut self, number: i64, key: &ItemKey, version: i64) -> DbResult<()> {
         // One number for all items of the transaction, because its commit makes them visible together.
         let sequence = match self.batch.stream_sequence {
             Some(sequence) => sequence,
@@ -432,7 +434,7 @@ impl MatchTransaction<'_, '_> {
         number: i64,
         matched: MatchedNotification,
         content: MessageContent,
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         let id = Uuid::now_v7();
         let new = NewMessage { id, transport, number, user: matched.user, content };
         self.batch.write_message(self.tx, &new, self.now)?;
@@ -440,7 +442,7 @@ impl MatchTransaction<'_, '_> {
     }
 
     /// Drops the oldest items of overfull queues.
-    fn trim(&mut self) -> Result<(), DbError> {
+    fn trim(&mut self) -> DbResult<()> {
         // Deduplicated, so that each queue is trimmed and each stream woken once per transaction.
         self.batch.queues.sort_unstable();
         self.batch.queues.dedup();
@@ -460,7 +462,7 @@ fn to_u32(count: impl TryInto<u32>) -> u32 {
 }
 
 /// Logs and skips damaged rows, because one of them must not block the other items.
-fn log_skipped(key: Option<&ItemKey>, outcome: Result<(), DbError>) -> Result<(), DbError> {
+fn log_skipped(key: Option<&ItemKey>, outcome: DbResult<()>) -> DbResult<()> {
     match outcome {
         Err(DbError::Damaged { what, why }) => {
             let item = key.map(ToString::to_string).unwrap_or_default();

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::archive::content::{ItemSelection, RecentSpan};
 use crate::runtime::limits::STREAM_EXPIRY;
 use crate::storage::database::{
-    AccountChange, DbError, NotificationWatcher, ReadTx, StoredItem, WatchersOf, WriteTx,
+    AccountChange, DbResult, NotificationWatcher, ReadTx, StoredItem, WatchersOf, WriteTx,
 };
 use crate::storage::search::DocumentAnalysis;
 use model::ItemKey;
@@ -70,7 +70,7 @@ impl NotificationMatcher {
     }
 
     /// Applies the changes up to the state of `tx`.
-    pub(super) fn refresh(&mut self, tx: &ReadTx<'_>) -> Result<(), DbError> {
+    pub(super) fn refresh(&mut self, tx: &ReadTx<'_>) -> DbResult<()> {
         let Some((log_seq, account_seq)) = self.state else { return self.read_all(tx) };
         let (first, last) = tx.notification_log_ends()?;
         // A log that ends before our position belongs to a database that was restored from an older state. A log
@@ -109,7 +109,7 @@ impl NotificationMatcher {
         Ok(())
     }
 
-    fn read_all(&mut self, tx: &ReadTx<'_>) -> Result<(), DbError> {
+    fn read_all(&mut self, tx: &ReadTx<'_>) -> DbResult<()> {
         *self = Self::new(self.analysis.clone());
         let state = (tx.notification_log_ends()?.1, tx.account_seq()?);
         // Word statistics affect only the speed of matching, so one damaged item must not stop it.
@@ -127,7 +127,7 @@ impl NotificationMatcher {
         Ok(())
     }
 
-    fn read(&mut self, tx: &ReadTx<'_>, of: WatchersOf) -> Result<(), DbError> {
+    fn read(&mut self, tx: &ReadTx<'_>, of: WatchersOf) -> DbResult<()> {
         let mut unknown = BTreeSet::new();
         tx.each_watcher(of, |watcher| {
             let named = &watcher.agreements;
@@ -256,7 +256,7 @@ impl NotificationMatcher {
 /// use is now in the future count as used now.
 ///
 /// Contract notifications-10.
-pub(super) fn record_heartbeat(tx: &WriteTx<'_>, now: Timestamp) -> Result<(), DbError> {
+pub(super) fn record_heartbeat(tx: &WriteTx<'_>, now: Timestamp) -> DbResult<()> {
     let last_heartbeat = tx.find_state(LAST_ALIVE_NOTE)?;
     let last_heartbeat = last_heartbeat.and_then(|text| text.parse::<Timestamp>().ok());
     let Some(last_heartbeat) = last_heartbeat else {

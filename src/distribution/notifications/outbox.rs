@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::Notifications;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
-use crate::storage::database::{Db, DbError, ListedMessage, WriteTx};
+use crate::storage::database::{Db, DbResult, ListedMessage, WriteTx};
 use model::account::{MessageState, OutboxMessage};
 
 /// Messages in one list for the operator.
@@ -109,7 +109,7 @@ fn event(id: Option<Uuid>, action: AuditAction) -> AuditEvent {
 }
 
 /// Records an action on `count` messages, unless the count is 0. Returns the count.
-fn record(tx: &WriteTx<'_>, event: AuditEvent, count: usize) -> Result<usize, DbError> {
+fn record(tx: &WriteTx<'_>, event: AuditEvent, count: usize) -> DbResult<usize> {
     if count > 0 {
         tx.write_audit(&event.with_detail(format!("{count} messages")))?;
     }

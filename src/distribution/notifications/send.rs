@@ -21,7 +21,7 @@ use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::telemetry;
-use crate::storage::database::{ClaimTx, ClaimedBy, DbError, MessageOutcome, ReadTx};
+use crate::storage::database::{ClaimTx, ClaimedBy, DbResult, MessageOutcome, ReadTx};
 use crate::transport::Mail;
 use crate::transport::push::PushError;
 use model::account::{
@@ -297,7 +297,7 @@ impl Notifications {
         }
     }
 
-    async fn write_end_once(&self, finished: Arc<FinishedMessage>) -> Result<(), DbError> {
+    async fn write_end_once(&self, finished: Arc<FinishedMessage>) -> DbResult<()> {
         let id = finished.id;
         let ending = self.db().write(move |tx| {
             let is_held = tx.end_message(finished.id, &finished.outcome, finished.by)?;

@@ -32,7 +32,7 @@ use crate::runtime::fair_queue::RequestClient;
 use crate::runtime::limits::STREAM_EXPIRY;
 use crate::runtime::slots::{SlotLimits, WaitingSlots};
 use crate::runtime::telemetry::{self, GaugeGuard};
-use crate::storage::database::{Db, DbError, QueuedItem, WriteTx};
+use crate::storage::database::{Db, DbError, DbResult, QueuedItem, WriteTx};
 use model::account::UserId;
 use model::{Backoff, RetryPolicy};
 
@@ -453,7 +453,7 @@ fn run_commands(
     incarnation: Uuid,
     released: &Arc<ReleasedItems>,
     now: Timestamp,
-) -> Result<Vec<CommandOutcome>, DbError> {
+) -> DbResult<Vec<CommandOutcome>> {
     // After expiry, other nodes release the items of this incarnation, so it must not claim more.
     let is_alive = tx.is_alive(incarnation)?;
     let mut outcomes = Vec::with_capacity(commands.len());
@@ -500,7 +500,7 @@ fn acknowledge(
     tx: &WriteTx<'_>,
     claimed: &StreamBatch,
     read: &[(i64, i64)],
-) -> Result<Option<usize>, DbError> {
+) -> DbResult<Option<usize>> {
     if !tx.is_alive(claimed.incarnation)? {
         return Ok(None);
     }
@@ -527,7 +527,7 @@ fn claim_items(
     incarnation: Uuid,
     StreamReader { stream, user, size }: StreamReader,
     now: Timestamp,
-) -> Result<Option<StreamBatch>, DbError> {
+) -> DbResult<Option<StreamBatch>> {
     // A reader waits for at most a minute, so the stream does not expire if it is touched when the reader arrives.
     let expired = now - STREAM_EXPIRY;
     let Some(found) = tx.find_stream(stream, user, expired)? else { return Ok(None) };

@@ -21,7 +21,7 @@ use crate::runtime::error::{Error, Result};
 use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::limits::{SWEEP_ROWS, TOKEN_BYTES_MAX};
 use crate::storage::audit::{self, AuditAction, ObjectKind};
-use crate::storage::database::{Db, DbError, MailRecipient, WriteTx};
+use crate::storage::database::{Db, DbResult, MailRecipient, WriteTx};
 use crate::transport::{Introduction, MailAddress, Mailer};
 use model::ContentHash;
 use model::account::{User, UserId};
@@ -297,7 +297,7 @@ fn decide(
     to: Vec<NewRecipient>,
     settings: &RecipientSettings,
     now: Timestamp,
-) -> Result<Result<Vec<NewRecipient>, MailClearance>, DbError> {
+) -> DbResult<Result<Vec<NewRecipient>, MailClearance>> {
     let mailboxes: Vec<String> = to.iter().map(|recipient| normal(&recipient.to)).collect();
     let mut fresh = Vec::new();
     let mut is_awaited = false;
@@ -388,7 +388,7 @@ fn count(
     mailboxes: &[String],
     settings: &RecipientSettings,
     now: Timestamp,
-) -> Result<Option<MailClearance>, DbError> {
+) -> DbResult<Option<MailClearance>> {
     let hour = hour_of(now);
     let subjects = subjects(user, mailboxes, settings);
     // All limits are checked before anything is counted, so a postponed mail uses up none of them.

@@ -278,7 +278,7 @@ async fn recipients_of_a_user_are_bounded_and_refusals_stay_longest() {
             let found = tx.find_mail_recipient(UserId(1), &format!("{number}@x.example"));
             found.map(|found| found.is_some())
         });
-        known.collect::<Result<Vec<bool>, DbError>>()
+        known.collect::<DbResult<Vec<bool>>>()
     };
     let known = scene.db.write(write).await.unwrap();
     assert_eq!(known, [true, false, false, true]);

@@ -25,7 +25,7 @@ use strum::IntoEnumIterator;
 
 use crate::runtime::telemetry;
 use crate::storage::blobs::{
-    BlobReader, BlobStore, DerivedKind, DerivedStore, NewBlobs, StoreError,
+    BlobReader, BlobStore, DerivedKind, DerivedStore, NewBlobs, StoreError, StoreResult,
 };
 pub use checksums::BLOCK_BYTES;
 use checksums::BlockChecksums;
@@ -190,7 +190,7 @@ impl OriginalStore {
         new: &NewOriginal<'_>,
         parallel_map: ParallelMap<'_>,
         should_continue: ShouldContinue<'_>,
-    ) -> Result<Option<StoredOriginal>, StoreError> {
+    ) -> StoreResult<Option<StoredOriginal>> {
         let length = new.bytes.len() as u64;
         // In parallel: hashing and writing wait for the disk, and deriving needs a core.
         let (hash, prepared) = std::thread::scope(|scope| {
@@ -231,7 +231,7 @@ impl OriginalStore {
     /// Stores a file that is not a picture, piece by piece, and returns its hash and length.
     ///
     /// When this returns, the file is durable on disk.
-    pub fn store_file(&self, source: &Path) -> Result<(ContentHash, u64), StoreError> {
+    pub fn store_file(&self, source: &Path) -> StoreResult<(ContentHash, u64)> {
         let mut sums = BlockChecksums::default();
         let (hash, length) = self.store.copy(source, &mut |piece| sums.extend(piece))?;
         let stamp = self.store.reader(hash, length)?.stamp();
@@ -240,7 +240,7 @@ impl OriginalStore {
     }
 
     /// Stores bytes in memory that are not a picture.
-    pub fn store_bytes(&self, bytes: &[u8]) -> Result<ContentHash, StoreError> {
+    pub fn store_bytes(&self, bytes: &[u8]) -> StoreResult<ContentHash> {
         let hash = self.store.write(bytes)?;
         let length = bytes.len() as u64;
         let stamp = self.store.reader(hash, length)?.stamp();
@@ -320,7 +320,7 @@ impl OriginalStore {
         &self,
         hash: ContentHash,
         length: u64,
-    ) -> Result<Option<Arc<OriginalFacts>>, StoreError> {
+    ) -> StoreResult<Option<Arc<OriginalFacts>>> {
         let mut facts = self.read_side_file(hash, length)?;
         // The damaged or outdated file may be a local copy, so read it once more from the store.
         if facts.is_none() && self.derived.invalidate(hash) {
@@ -337,7 +337,7 @@ impl OriginalStore {
         &self,
         hash: ContentHash,
         length: u64,
-    ) -> Result<Option<OriginalFacts>, StoreError> {
+    ) -> StoreResult<Option<OriginalFacts>> {
         let file = match self.derived.read(DerivedKind::Index, hash, SIDE_FILE_BYTES_MAX) {
             Err(unavailable @ StoreError::Unavailable { .. }) => return Err(unavailable),
             // A side file that cannot be read is treated as missing.
@@ -396,7 +396,7 @@ impl OriginalStore {
     }
 
     /// Verifies an original and its derived files, byte for byte.
-    pub fn check(&self, hash: ContentHash, length: u64) -> Result<Vec<OriginalFault>, StoreError> {
+    pub fn check(&self, hash: ContentHash, length: u64) -> StoreResult<Vec<OriginalFault>> {
         // Drops cached copies and facts, so that the stored bytes are verified.
         self.store.invalidate(hash);
         self.derived.invalidate(hash);
@@ -421,7 +421,7 @@ impl OriginalStore {
     }
 
     /// Returns whether the working copy matches its description in the side file. True if none is described.
-    fn is_working_copy_intact(&self, facts: &OriginalFacts) -> Result<bool, StoreError> {
+    fn is_working_copy_intact(&self, facts: &OriginalFacts) -> StoreResult<bool> {
         let RandomAccess::Working(working) = &facts.random_access else { return Ok(true) };
         let file = self.derived.read(DerivedKind::Working, facts.source, working.length)?;
         Ok(file.is_some_and(|file| {
@@ -430,7 +430,7 @@ impl OriginalStore {
     }
 
     /// Lists all derived files in the store.
-    pub fn list_derived(&self) -> Result<Vec<(DerivedKind, ContentHash)>, StoreError> {
+    pub fn list_derived(&self) -> StoreResult<Vec<(DerivedKind, ContentHash)>> {
         let mut found = Vec::new();
         for kind in DerivedKind::iter() {
             found.extend(self.derived.list(kind)?.into_iter().map(|hash| (kind, hash)));
@@ -444,7 +444,7 @@ impl OriginalStore {
         &self,
         listed: &[(DerivedKind, ContentHash)],
         wanted: &dyn Fn(ContentHash) -> bool,
-    ) -> Result<usize, StoreError> {
+    ) -> StoreResult<usize> {
         let mut removed = 0;
         for (kind, hash) in listed.iter().copied().filter(|(_, hash)| !wanted(*hash)) {
             self.derived.remove(kind, hash)?;
@@ -454,7 +454,7 @@ impl OriginalStore {
     }
 
     /// Removes the derived files of an original, and its cached facts.
-    pub fn remove_derived(&self, hash: ContentHash) -> Result<(), StoreError> {
+    pub fn remove_derived(&self, hash: ContentHash) -> StoreResult<()> {
         self.facts_cache.invalidate(&hash);
         self.incomplete.invalidate(&hash);
         for kind in DerivedKind::iter() {
@@ -559,7 +559,7 @@ fn opaque(length: u64, checksums: BlockChecksums) -> PreparedOriginal {
     }
 }
 
-fn starts_like_a_jpeg(reader: &BlobReader) -> Result<bool, StoreError> {
+fn starts_like_a_jpeg(reader: &BlobReader) -> StoreResult<bool> {
     let head = reader.read(0..reader.length().min(2))?;
     Ok(ImageFormat::of_file(&head) == Some(ImageFormat::Jpeg))
 }

@@ -7,7 +7,7 @@ use super::checksums::BlockChecksums;
 use super::facts::{OriginalFacts, RandomAccess, WorkingCopy};
 use super::reading::{read_checked, read_many};
 use super::{OpenOriginal, OriginalError, OriginalStore};
-use crate::storage::blobs::{BlobReader, DerivedKind, StoreError};
+use crate::storage::blobs::{BlobReader, DerivedKind, StoreError, StoreResult};
 use jpeg::header::JpegHeader;
 use jpeg::rewrite::colour_segments;
 use jpeg::scan::index::ScanIndex;
@@ -131,7 +131,7 @@ impl IndexedPicture {
     /// original is returned unchanged.
     fn check_working_copy<T>(
         &self,
-        read: Result<Option<T>, StoreError>,
+        read: StoreResult<Option<T>>,
     ) -> Result<Option<T>, OriginalError> {
         match read {
             Err(cause) if self.is_original() => Err(cause.into()),

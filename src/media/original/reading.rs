@@ -3,16 +3,14 @@
 use std::ops::Range;
 
 use super::checksums::BlockChecksums;
-use crate::storage::blobs::{BlobReader, StoreError};
+use crate::storage::blobs::{BlobReader, StoreResult};
 use model::ContentHash;
 
 /// The offset of a piece of a blob, and its bytes.
 pub(super) type Piece = (u64, Vec<u8>);
 
 /// Computes the hash of a blob and the checksums of its blocks, piece by piece.
-pub(super) fn hash_and_sums(
-    reader: &BlobReader,
-) -> Result<(ContentHash, BlockChecksums), StoreError> {
+pub(super) fn hash_and_sums(reader: &BlobReader) -> StoreResult<(ContentHash, BlockChecksums)> {
     let mut hash = ContentHash::hasher();
     let mut sums = BlockChecksums::default();
     for range in reader.pieces() {
@@ -30,7 +28,7 @@ pub(super) fn read_blocks(
     reader: &BlobReader,
     sums: &BlockChecksums,
     range: &Range<u64>,
-) -> Result<Option<Piece>, StoreError> {
+) -> StoreResult<Option<Piece>> {
     let blocks = sums.blocks(range, reader.length());
     let bytes = reader.read(blocks.clone())?;
     Ok(sums.matches(blocks.start, &bytes).then_some((blocks.start, bytes)))
@@ -41,7 +39,7 @@ pub(super) fn read_checked(
     reader: &BlobReader,
     sums: &BlockChecksums,
     range: Range<u64>,
-) -> Result<Option<Vec<u8>>, StoreError> {
+) -> StoreResult<Option<Vec<u8>>> {
     let Some((start, mut bytes)) = read_blocks(reader, sums, &range)? else { return Ok(None) };
     // Cut from the end first, so that the offsets of the front stay valid.
     bytes.truncate(index_after(start, range.end));
@@ -60,7 +58,7 @@ pub(super) fn read_many(
     reader: &BlobReader,
     sums: &BlockChecksums,
     ranges: &[Range<u64>],
-) -> Result<Option<Vec<Piece>>, StoreError> {
+) -> StoreResult<Option<Vec<Piece>>> {
     let mut pieces: Vec<Range<u64>> = Vec::new();
     for range in ranges {
         let blocks = sums.blocks(range, reader.length());

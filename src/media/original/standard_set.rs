@@ -16,7 +16,7 @@
 use bytes::Bytes;
 
 use super::{OriginalError, OriginalStore};
-use crate::storage::blobs::{DerivedKind, StoreError};
+use crate::storage::blobs::{DerivedKind, StoreError, StoreResult};
 use jpeg::scan::index_codec::{put_varint, take_varint};
 use model::{ContentHash, Size};
 
@@ -125,12 +125,12 @@ impl OriginalStore {
     }
 
     /// Removes the standard set of an original. It is made again when it is needed.
-    pub fn remove_standard_set(&self, hash: ContentHash) -> Result<(), StoreError> {
+    pub fn remove_standard_set(&self, hash: ContentHash) -> StoreResult<()> {
         self.derived.remove(DerivedKind::Standard, hash)
     }
 
     /// Returns whether an original has a standard set that cannot be read. A missing set is no fault.
-    pub(super) fn is_standard_set_damaged(&self, hash: ContentHash) -> Result<bool, StoreError> {
+    pub(super) fn is_standard_set_damaged(&self, hash: ContentHash) -> StoreResult<bool> {
         if self.derived.length(DerivedKind::Standard, hash)?.is_none() {
             return Ok(false);
         }
@@ -143,7 +143,7 @@ impl OriginalStore {
 
     /// Checks that the originals can be reached and that a derived file can be written beside them. Blocks the
     /// thread.
-    pub fn check_usable(&self) -> Result<(), StoreError> {
+    pub fn check_usable(&self) -> StoreResult<()> {
         /// The length of a small set: a disk without room may still have some bytes.
         const PROBE_BYTES: usize = 256 << 10;
         let hash = ContentHash::new(b"probe");
