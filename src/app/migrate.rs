@@ -117,7 +117,7 @@ pub fn migrate(
     }
     let key = archive.db.secrets_key()?.map(|id| (id, key_source(config)));
     let mut report =
-        MigrationReport { upgraded: archive.db.upgraded(), key, ..MigrationReport::default() };
+        MigrationReport { upgraded: archive.db.upgraded, key, ..MigrationReport::default() };
     let copied_through = match &new_stores {
         Some((stores, derived)) => {
             let named = archive.db.read_blocking(|tx| {

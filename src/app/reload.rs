@@ -141,10 +141,10 @@ impl SettingsReload {
         let Some(current) = &self.listener_settings.certificate else { return };
         record_expiry(&renewed);
         // Each reload reads the certificate, but only a renewed certificate is logged.
-        let changed = renewed.expires() != current.get().expires();
+        let changed = renewed.expires != current.get().expires;
         current.set(renewed);
         if changed {
-            tracing::info!(until = %current.get().expires(), "TLS certificate reloaded");
+            tracing::info!(until = %current.get().expires, "TLS certificate reloaded");
         }
     }
 }
@@ -189,7 +189,7 @@ pub(super) fn certificate(config: &Config) -> Result<Option<HotSwap<Certificate>
     }
     let certificate = read_certificate(config)?;
     record_expiry(&certificate);
-    tracing::info!(until = %certificate.expires(), "TLS certificate loaded");
+    tracing::info!(until = %certificate.expires, "TLS certificate loaded");
     Ok(Some(HotSwap::new(certificate)))
 }
 
@@ -201,6 +201,6 @@ fn read_certificate(config: &Config) -> Result<Certificate> {
 fn record_expiry(certificate: &Certificate) {
     // Hours fit into an `i32`, which converts to `f64` without loss; seconds would overflow in
     // 2038.
-    let hours = i32::try_from(certificate.expires().as_second() / 3600).unwrap_or(i32::MAX);
+    let hours = i32::try_from(certificate.expires.as_second() / 3600).unwrap_or(i32::MAX);
     metrics::gauge!(telemetry::CERTIFICATE_EXPIRES).set(f64::from(hours) * 3600.0);
 }

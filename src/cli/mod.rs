@@ -429,7 +429,7 @@ fn open_archive(config: &Config) -> Result<OpenArchive, CommandFailure> {
 /// Reports a schema upgrade of the opened archive on standard error, and registers its database for the audit
 /// log. The server reports the upgrade in its log instead.
 fn report_opened(archive: OpenArchive) -> OpenArchive {
-    report_upgrade(archive.db.upgraded());
+    report_upgrade(archive.db.upgraded);
     audit_record::set_database(&archive.db);
     archive
 }

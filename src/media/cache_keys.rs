@@ -25,9 +25,13 @@ pub fn key_of(item: &ItemKey) -> String {
 /// The keys of one answer. Clones share their text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheKeys {
-    space_separated: Bytes,
-    comma_separated: Bytes,
-    is_complete: bool,
+    /// The keys separated by spaces, in ASCII.
+    pub space_separated: Bytes,
+    /// The keys separated by commas, in ASCII.
+    pub comma_separated: Bytes,
+    /// True if every item that the answer shows has its key in the set. An answer with incomplete keys must not be
+    /// stored by a cache that relies on purges by key.
+    pub is_complete: bool,
 }
 
 impl CacheKeys {
@@ -59,22 +63,6 @@ impl CacheKeys {
             is_complete,
         }
     }
-
-    /// Returns the keys separated by spaces, in ASCII.
-    pub fn space_separated(&self) -> &Bytes {
-        &self.space_separated
-    }
-
-    /// Returns the keys separated by commas, in ASCII.
-    pub fn comma_separated(&self) -> &Bytes {
-        &self.comma_separated
-    }
-
-    /// Returns whether every item that the answer shows has its key in the set. An answer with incomplete keys
-    /// must not be stored by a cache that relies on purges by key.
-    pub fn is_complete(&self) -> bool {
-        self.is_complete
-    }
 }
 
 #[cfg(test)]
@@ -89,9 +77,9 @@ mod tests {
     fn an_answer_has_the_keys_of_its_items_its_media_type_and_of_everything() {
         let (text, picture) = (key("text/a_B-1"), key("image/c"));
         let keys = CacheKeys::new(&text, [&picture, &picture, &text]);
-        assert_eq!(keys.space_separated(), "text.a_B-1 image.c text wirephoto");
-        assert_eq!(keys.comma_separated(), "text.a_B-1,image.c,text,wirephoto");
-        assert!(keys.is_complete());
+        assert_eq!(keys.space_separated, "text.a_B-1 image.c text wirephoto");
+        assert_eq!(keys.comma_separated, "text.a_B-1,image.c,text,wirephoto");
+        assert!(keys.is_complete);
     }
 
     #[test]
@@ -100,14 +88,14 @@ mod tests {
         let pictures: Vec<_> = (0..1000).map(|at| key(&format!("image/{at}"))).collect();
         let keys = CacheKeys::new(&text, &pictures);
         assert_eq!(
-            (keys.space_separated().as_ref(), keys.is_complete()),
+            (keys.space_separated.as_ref(), keys.is_complete),
             (&b"text.a text wirephoto"[..], false)
         );
         let longest = key(&format!("stockfoto/{}", "x".repeat(128)));
-        assert!(CacheKeys::new(&longest, []).is_complete());
+        assert!(CacheKeys::new(&longest, []).is_complete);
         for count in 0..200 {
             let keys = CacheKeys::new(&longest, &pictures[..count]);
-            assert!(keys.space_separated().len() <= CACHE_KEYS_BYTES_MAX, "{count}");
+            assert!(keys.space_separated.len() <= CACHE_KEYS_BYTES_MAX, "{count}");
         }
     }
 }

@@ -246,17 +246,9 @@ impl Media {
                 self.item(path.key(), caller.visitor(), caller.now).await?;
                 Ok(MediaAnswer::Page(path.key().clone(), *crop))
             }
-<<<<<<< HEAD
-            MediaTarget::Pricelist => {
-                self.pricelist(path, caller, now).await.map(MediaAnswer::Text)
-            }
-            MediaTarget::Document(file) if file.extension == DocumentExtension::Zip => {
-                self.archive(path.key(), FileSelection::Default, caller, now).await
-=======
             MediaTarget::Pricelist => self.pricelist(path, caller).await.map(MediaAnswer::Text),
-            MediaTarget::Document(file) if file.extension() == DocumentExtension::Zip => {
+            MediaTarget::Document(file) if file.extension == DocumentExtension::Zip => {
                 self.archive(path.key(), FileSelection::Default, caller).await
->>>>>>> 45fd414e (media: let the caller say when its rights count)
             }
             MediaTarget::Document(file) => {
                 self.document(path, *file, newsml, caller).await.map(MediaAnswer::Text)
@@ -278,13 +270,8 @@ impl Media {
     ) -> Result<TextAnswer> {
         let entry = self.readable_entry(path, caller).await?;
         // An item under embargo is visible only to some callers, so no shared cache may store it.
-<<<<<<< HEAD
-        let open = access::is_open(path) && access::is_public(&entry, now);
-        if file.extension == DocumentExtension::Renditions {
-=======
         let open = access::is_open(path) && access::is_public(&entry, caller.now);
-        if file.extension() == DocumentExtension::Renditions {
->>>>>>> 45fd414e (media: let the caller say when its rights count)
+        if file.extension == DocumentExtension::Renditions {
             return self.renditions_document(&entry, path, open);
         }
         let text = ItemText::from_extension(file.extension, newsml);
@@ -352,15 +339,9 @@ impl Media {
         let open = open && access::is_public(&entry, caller.now);
         let keys = entry.cache_keys_within(&requested.key);
         // An associated object can be replaced by an object that was stored earlier, so a time is no validator.
-<<<<<<< HEAD
         let modified = file.association.is_none().then_some(entry.stored);
-        let sale = Sale::of_item(&entry, self.decide_purchase(&path, &entry, caller, now).await?);
-        if file.extension.is_image() {
-=======
-        let modified = file.association().is_none().then_some(entry.stored);
         let sale = Sale::of_item(&entry, self.decide_purchase(&path, &entry, caller).await?);
-        if file.extension().is_image() {
->>>>>>> 45fd414e (media: let the caller say when its rights count)
+        if file.extension.is_image() {
             let answer = self.rendition(&entry, &path, open)?;
             let other = (entry.key != requested.key).then_some(requested);
             let answer =

@@ -90,7 +90,7 @@ impl ResponseBody {
     }
 
     fn set_awaiting_transport(&mut self, awaiting: bool) {
-        let count = &self.request.counters().bodies_awaiting_transport;
+        let count = &self.request.counters.bodies_awaiting_transport;
         set_counted(&mut self.awaiting_transport, awaiting, count);
     }
 }
@@ -112,7 +112,7 @@ impl http_body::Body for ResponseBody {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         // After a frame the transport has bytes to send; pending or ended bodies wait for no client.
         self.set_awaiting_transport(matches!(polled, Poll::Ready(Some(Ok(_)))));
-        let counters = self.request.counters();
+        let counters = &self.request.counters;
         polled.map_ok(|frame| frame.map_data(|bytes| UnsentBytes::new(bytes, counters)))
     }
 

@@ -307,7 +307,7 @@ async fn handshake(
         refusal::send_refusal(stream, &refusal::needs_tls()).await;
         return Err(io::Error::other("HTTP without TLS"));
     }
-    certificate.acceptor().accept(CountingStream::new(stream, Arc::clone(counters))).await
+    certificate.acceptor.accept(CountingStream::new(stream, Arc::clone(counters))).await
 }
 
 /// Serves the requests on `io`, whose traffic `counters` counts.

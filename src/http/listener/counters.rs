@@ -104,7 +104,8 @@ impl ConnectionCounters {
 /// One request in progress, from its head to the end of its response body.
 #[derive(Debug)]
 pub struct InFlightRequest {
-    counters: Arc<ConnectionCounters>,
+    /// The counters of its connection.
+    pub counters: Arc<ConnectionCounters>,
 }
 
 impl InFlightRequest {
@@ -114,11 +115,6 @@ impl InFlightRequest {
         counters.requests.fetch_add(1, Relaxed);
         counters.in_flight.fetch_add(1, Relaxed);
         Self { counters: Arc::clone(counters) }
-    }
-
-    /// Returns the counters of the request's connection.
-    pub fn counters(&self) -> &Arc<ConnectionCounters> {
-        &self.counters
     }
 }
 

@@ -26,8 +26,9 @@ const KEY: &str = "server.tls_key";
 /// A certificate with its key, ready for handshakes.
 #[derive(Clone)]
 pub struct Certificate {
-    acceptor: TlsAcceptor,
-    expires: Timestamp,
+    pub(super) acceptor: TlsAcceptor,
+    /// The earliest expiry of the certificates in the chain.
+    pub expires: Timestamp,
 }
 
 impl fmt::Debug for Certificate {
@@ -75,16 +76,6 @@ impl Certificate {
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         config.ticketer = aws_lc_rs::Ticketer::new().map_err(Error::internal)?;
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), expires })
-    }
-
-    /// Returns the earliest expiry of the certificates in the chain.
-    pub fn expires(&self) -> Timestamp {
-        self.expires
-    }
-
-    /// Returns the acceptor of TLS handshakes.
-    pub(super) fn acceptor(&self) -> &TlsAcceptor {
-        &self.acceptor
     }
 }
 

@@ -58,8 +58,8 @@ impl SurrogateHeaders {
     /// keys could not reach it.
     pub(crate) fn add_keys(&self, headers: &mut HeaderMap, keys: &CacheKeys) {
         let fields = [
-            (&self.surrogate_key_header, keys.space_separated()),
-            (&self.cache_tag_header, keys.comma_separated()),
+            (&self.surrogate_key_header, &keys.space_separated),
+            (&self.cache_tag_header, &keys.comma_separated),
         ];
         // Without a surrogate header no CDN purges by key, so the policy may stay as it is.
         let mut marked = false;
@@ -72,7 +72,7 @@ impl SurrogateHeaders {
             }
         }
         // A response that no shared cache stores needs no stricter policy.
-        if marked && !keys.is_complete() && !cache_policy::forbids_shared_caches(headers) {
+        if marked && !keys.is_complete && !cache_policy::forbids_shared_caches(headers) {
             CachePolicy::PrivateRevalidate.set(headers);
         }
     }

@@ -49,7 +49,7 @@ pub struct Db {
     /// The keys of encrypted values.
     pub(super) keys: Keyring,
     /// The schema before and after, if this handle upgraded it.
-    upgraded: Option<(i64, i64)>,
+    pub upgraded: Option<(i64, i64)>,
     written: Arc<WrittenItems>,
 }
 
@@ -156,11 +156,6 @@ impl Db {
     ) -> Self {
         let keys = Keyring::default();
         Self { threads, only_reads, keys, upgraded, written: Arc::default() }
-    }
-
-    /// Returns the schema before and after, if this handle upgraded it.
-    pub fn upgraded(&self) -> Option<(i64, i64)> {
-        self.upgraded
     }
 
     /// Copies the database in `dir`, of this schema or an earlier one, into a new file `to`, while others

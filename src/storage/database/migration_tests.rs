@@ -43,11 +43,11 @@ fn an_archive_is_upgraded_once_and_keeps_its_rows() {
     let dir = tempfile::tempdir().unwrap();
     create(dir.path());
     let db = open_later(dir.path(), LATER).unwrap();
-    assert_eq!(db.upgraded(), Some((LATEST, LATEST + 1)));
+    assert_eq!(db.upgraded, Some((LATEST, LATEST + 1)));
     let kept = "SELECT value || ' ' || more FROM state WHERE name = 'kept'";
     assert_eq!(find(&db, kept).unwrap().as_deref(), Some("value added"));
     drop(db);
-    assert_eq!(open_later(dir.path(), LATER).unwrap().upgraded(), None);
+    assert_eq!(open_later(dir.path(), LATER).unwrap().upgraded, None);
     is_refused(Db::scratch(dir.path()), "a later version wrote it");
 }
 
@@ -55,7 +55,7 @@ fn an_archive_is_upgraded_once_and_keeps_its_rows() {
 fn a_new_archive_runs_all_migrations_and_was_not_upgraded() {
     let dir = tempfile::tempdir().unwrap();
     let db = open_later(dir.path(), LATER).unwrap();
-    assert_eq!(db.upgraded(), None);
+    assert_eq!(db.upgraded, None);
     let more = "SELECT DISTINCT more FROM state";
     assert_eq!(find(&db, more).unwrap().as_deref(), Some("added"));
 }
@@ -72,7 +72,7 @@ fn a_failed_migration_changes_nothing() {
     assert!(find(&db, "SELECT CAST(number AS TEXT) FROM later").is_err());
     drop(db);
     // Nothing was lost: the corrected migration succeeds.
-    assert!(open_later(dir.path(), LATER).unwrap().upgraded().is_some());
+    assert!(open_later(dir.path(), LATER).unwrap().upgraded.is_some());
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn an_archive_of_a_different_schema_is_refused() {
         is_refused(open_later(dir.path(), LATER), "a different schema");
         write(&db, &format!("DELETE FROM state WHERE name = '{SCHEMA_HASH}'"));
         write(&db, &format!("INSERT INTO state (name, value) VALUES ('{SCHEMA_HASH}', '{hash}')"));
-        assert_eq!(Db::scratch(dir.path()).unwrap().upgraded(), None);
+        assert_eq!(Db::scratch(dir.path()).unwrap().upgraded, None);
     }
 }
 
@@ -99,6 +99,6 @@ fn a_data_directory_in_use_is_not_upgraded() {
     let refused = Db::open_with(dir.path(), &later).map(drop);
     assert!(matches!(&refused, Err(DbError::InUse(why)) if why.contains("stop the service")));
     drop(db);
-    let upgraded = Db::open_with(dir.path(), &later).unwrap().upgraded();
+    let upgraded = Db::open_with(dir.path(), &later).unwrap().upgraded;
     assert_eq!(upgraded, Some((LATEST, LATEST + 1)));
 }

@@ -160,7 +160,7 @@ impl EngineConnection for ServerConnection {
             migrations::expect_current(&server, tx.lock_schema()?)?;
             write(tx)?;
             // After a transaction without changes, followers would read the logs in vain.
-            if tx.wrote() { tx.batch(BUMP_VERSION) } else { Ok(()) }
+            if tx.wrote.get() { tx.batch(BUMP_VERSION) } else { Ok(()) }
         })
     }
 
@@ -177,7 +177,7 @@ impl EngineConnection for ServerConnection {
             // Without a notification the version is read again only after the poll interval.
             if let Some((since, version)) = &self.last_version
                 && !is_notified
-                && since.elapsed() < self.server.poll_interval()
+                && since.elapsed() < self.server.poll_interval
             {
                 return Ok(*version);
             }

@@ -33,14 +33,14 @@ pub(in crate::storage::database) struct PostgresServer {
     first: AtomicUsize,
     /// True if the first host to try is random (`load_balance_hosts=random`).
     any_first: bool,
-    only_reads: bool,
+    pub(super) only_reads: bool,
     /// Has precedence over the password in the address.
     password: Option<SecretSource>,
     tls: ServerTls,
     /// Hosts and database, for messages.
     name: String,
     /// Interval at which followers read the version without a notification.
-    poll_interval: Duration,
+    pub(super) poll_interval: Duration,
     /// True if it was logged that the schema does not belong to this version.
     schema_logged: AtomicBool,
     /// True if it was logged that the server cannot notify.
@@ -139,18 +139,10 @@ impl PostgresServer {
         clear.filter_map(remote_name).collect()
     }
 
-    pub(super) fn is_read_only(&self) -> bool {
-        self.only_reads
-    }
-
     /// Polls without an interval, for tests.
     #[cfg(test)]
     pub(in crate::storage::database) fn looked_at_each_time(self) -> Self {
         Self { poll_interval: Duration::ZERO, ..self }
-    }
-
-    pub(super) fn poll_interval(&self) -> Duration {
-        self.poll_interval
     }
 
     /// Returns the settings of each host, with its index, in the order in which they are tried.

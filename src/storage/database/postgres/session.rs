@@ -136,7 +136,7 @@ async fn connect_to(
     client.batch_execute(&settings(purpose)).await?;
     let follows = purpose == ConnectionPurpose::Follow;
     // A standby does not support `LISTEN`, so changes are found by polling.
-    if follows && !(server.is_read_only() && is_standby(&client).await?) {
+    if follows && !(server.only_reads && is_standby(&client).await?) {
         listen(server, &client).await?;
     }
     Ok(client)

@@ -110,7 +110,7 @@ pub(super) struct ServerTransaction<'a> {
     driver: &'a ConnectionDriver,
     transaction: Transaction<'a>,
     /// True if a statement wrote rows.
-    wrote: Cell<bool>,
+    pub(super) wrote: Cell<bool>,
 }
 
 impl<'a> ServerTransaction<'a> {
@@ -153,10 +153,6 @@ impl<'a> ServerTransaction<'a> {
                 outcome.unwrap_or_else(|panic| resume_unwind(panic))
             }
         }
-    }
-
-    pub(super) fn wrote(&self) -> bool {
-        self.wrote.get()
     }
 
     /// Returns the single number that a query finds.
