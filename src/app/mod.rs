@@ -296,8 +296,9 @@ impl OpenArchive {
         let originals = self.originals.clone();
         let programs = programs(config)?;
         let memory = Arc::clone(&self.memory);
-        let ingest = Ingest::new(db, originals, programs, limits, memory, zone, marker);
-        Ok(ingest.recording_in(self.diagnostics.clone()))
+        let mut ingest = Ingest::new(db, originals, programs, limits, memory, zone, marker);
+        ingest.diagnostics = self.diagnostics.clone();
+        Ok(ingest)
     }
 
     /// Returns the accounts of this archive, for the operator's commands.

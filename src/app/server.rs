@@ -70,8 +70,8 @@ impl ServerProcess {
         let metrics = telemetry::start_metrics()?;
         announce(&config, &node);
         let (traces, export) = start_traces(&config)?;
-        let required_fields = config.ingest.required_fields.0.clone();
-        let ingest = archive.ingest(&config)?.for_server().with_required_fields(required_fields);
+        let mut ingest = archive.ingest(&config)?.for_server();
+        ingest.required_fields.clone_from(&config.ingest.required_fields.0);
         let storage = ServerStorage::open(&config, archive, &node)?;
         // Binding fills in `server.public_url`, which the services below copy into their links.
         let http = HttpListeners::bind(&mut config)?;

@@ -28,7 +28,7 @@ const DOCUMENT_BYTES: usize = 4096;
 const TEXT_BYTES_MAX: usize = 1024 * 1024;
 
 /// Returns the answer to a poll that found nothing.
-pub(super) fn empty_answer() -> Bytes {
+pub fn empty_answer() -> Bytes {
     Bytes::from_static(b"{\"hits\":[]}")
 }
 

@@ -19,7 +19,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use jiff::Timestamp;
 
-pub use answer::{ItemListing, ItemLookup};
+pub use answer::{ItemListing, ItemLookup, empty_answer};
 pub use period::{RecentSpan, TimestampFilter, parse_day};
 pub use selection::{ItemSelection, coverage, covers, may_see_commissioned, unknown_agreement};
 pub use visibility::CallerVisibility;
@@ -149,11 +149,6 @@ impl Content {
         answer
     }
 
-    /// Returns the answer to a poll that found nothing.
-    pub fn empty_answer() -> Bytes {
-        answer::empty_answer()
-    }
-
     /// Lists the items of `keys` that `coverage` includes and that are visible at `now`, in the order of `keys`.
     /// Stops when one answer is full.
     ///
@@ -243,6 +238,6 @@ impl Content {
         };
         let found =
             self.polls.wait(holder, self.search.changes(), search_once, wait, stop).await?;
-        Ok(found.unwrap_or_else(answer::empty_answer))
+        Ok(found.unwrap_or_else(empty_answer))
     }
 }

@@ -165,16 +165,16 @@ pub struct Ingest {
     /// The single files of this run by item and extension, so that two files with the same name do not replace
     /// each other unnoticed. `None` in a server, which has no runs.
     names: Option<Arc<Mutex<NamedFiles>>>,
-    /// The watched folder, below which no symbolic link is followed.
+    /// The watched folder, which untrusted senders can write into: no symbolic link below it is followed.
     confined_root: Option<PathBuf>,
     /// The folders in which sources may state rights, besides the watched folder.
     sources: Vec<PathBuf>,
     /// True if each item is recorded in the audit log. A command records a single event with its totals instead.
     is_audited: bool,
     /// The fields that are mandatory in items that editors save or publish.
-    required_fields: Vec<MetadataField>,
+    pub required_fields: Vec<MetadataField>,
     /// The log of errors for operators.
-    diagnostics: DiagnosticLog,
+    pub diagnostics: DiagnosticLog,
     /// The state of the archive before this ingest stored files; `None` outside the ingest of one item.
     before: Option<OriginalsState>,
     /// Originals of refused items that are removed when the database answers.
@@ -229,28 +229,9 @@ impl Ingest {
         Self { names: None, is_audited: true, ..self }
     }
 
-    /// Sets the fields that are mandatory in items that editors save or publish.
-    #[must_use]
-    pub fn with_required_fields(self, required_fields: Vec<MetadataField>) -> Self {
-        Self { required_fields, ..self }
-    }
-
-    /// Records errors for operators in `diagnostics`.
-    #[must_use]
-    pub fn recording_in(self, diagnostics: DiagnosticLog) -> Self {
-        Self { diagnostics, ..self }
-    }
-
     /// Records that `subject`, a file or an item, was not ingested.
     fn record_error(&self, subject: impl Display, error: impl Display, now: Timestamp) {
         self.diagnostics.record(DiagnosticRecord::ingest_error(subject, error, now));
-    }
-
-    /// Confines it to the folder `dir`, which untrusted senders can write into: no symbolic link below it is
-    /// followed.
-    #[must_use]
-    pub fn confined_to(self, dir: &Path) -> Self {
-        Self { confined_root: Some(dir.to_owned()), ..self }
     }
 
     /// Opens a file to ingest, so that all reads see the same file even if it is replaced in the meantime.

@@ -92,10 +92,13 @@ impl PurgeBackoff {
         self.until.map_or(Duration::ZERO, |(wait, since)| wait.saturating_sub(since.elapsed()))
     }
 
-    fn begin(&mut self) -> Duration {
+    /// Backs off after a failed purge of the endpoint with the number `address`.
+    fn begin(&mut self, address: usize, cause: &PurgeError) {
         let wait = self.backoff.fail();
         self.until = Some((wait, Stopwatch::start()));
-        wait
+        let tries = self.backoff.failures();
+        let s = wait.as_secs_f64();
+        tracing::warn!(address, tries, retry_s = s, "CDN purge failed, retrying: {cause}");
     }
 }
 
@@ -180,7 +183,7 @@ impl BackgroundJob for PurgeJob<'_> {
         match outcome {
             None => {}
             Some(Ok(())) => self.backoff = PurgeBackoff::new(),
-            Some(Err(cause)) => self.back_off(&cause),
+            Some(Err(cause)) => self.backoff.begin(self.endpoint.number, &cause),
         }
         if more {
             return Ok(RunOutcome::More);
@@ -202,16 +205,6 @@ impl BackgroundJob for PurgeJob<'_> {
 
     fn stand_by(&mut self) {
         self.endpoint.report_nothing();
-    }
-}
-
-impl PurgeJob<'_> {
-    fn back_off(&mut self, cause: &PurgeError) {
-        let wait = self.backoff.begin();
-        let address = self.endpoint.number;
-        let tries = self.backoff.backoff.failures();
-        let s = wait.as_secs_f64();
-        tracing::warn!(address, tries, retry_s = s, "CDN purge failed, retrying: {cause}");
     }
 }
 

@@ -85,7 +85,7 @@ impl FolderWatch {
             dir: dir.to_owned(),
             done: target(dir, DONE)?,
             failed: target(dir, FAILED)?,
-            ingest: ingest.confined_to(dir),
+            ingest: Ingest { confined_root: Some(dir.to_owned()), ..ingest },
             workers,
             seen: HashMap::new(),
             stuck: HashMap::new(),

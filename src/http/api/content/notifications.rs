@@ -23,7 +23,7 @@ use api::{Done, Endpoint, Json, KnownCaller};
 
 use super::acknowledging_body::AcknowledgingBody;
 use super::parameters::read_selection;
-use crate::archive::content::{Content, DocumentForm};
+use crate::archive::content::{DocumentForm, empty_answer};
 use crate::distribution::notifications::{NotificationDraft, view};
 use crate::http::api::binding::{ApiRequest, BoundEndpoints};
 use crate::http::api::response::{json_text, no_store};
@@ -122,7 +122,7 @@ async fn read_stream(request: ApiRequest<ReadNotificationStream>) -> Result<Resp
     let stop = app.shared.process.stopped();
     let notifications = &app.shared.distribution.notifications;
     Ok(match notifications.read_stream(&caller, id, size, &form, wait, stop).await? {
-        None => json_text(Content::empty_answer()),
+        None => json_text(empty_answer()),
         Some(response) => stream_response(AcknowledgingBody::new(response)),
     })
 }
