@@ -206,7 +206,7 @@ impl RenditionMaker<'_> {
             // Thumbnails carry no caption (contract media-25).
             (None, Some(_)) => {
                 let options = WriteOptions { orientation: UPRIGHT, gps: false, picture: None };
-                metadata::build_embedded(&Caption::default(), rights.short(), &[], options)
+                metadata::build_embedded(&Caption::default(), &rights.short, &[], options)
             }
             (None, None) => EmbeddedMetadata::default(),
         }

@@ -25,7 +25,7 @@ pub(super) struct EffectiveRights {
     /// The statements of the operator and the source.
     pub(super) stated: RightsMetadata,
     /// The properties that even thumbnails carry.
-    short: RightsMetadata,
+    pub(super) short: RightsMetadata,
     all_hash: Option<ContentHash>,
     short_hash: Option<ContentHash>,
     /// The file that regions of the picture refer to.
@@ -69,11 +69,6 @@ impl EffectiveRights {
     pub(super) fn hash(&self, usage: RenditionUsage) -> Option<ContentHash> {
         // Thumbnails carry no caption, and only the most important rights (contract media-25).
         if usage == RenditionUsage::Thumbnail { self.short_hash } else { self.all_hash }
-    }
-
-    /// Returns the properties that even thumbnails carry.
-    pub(super) fn short(&self) -> &RightsMetadata {
-        &self.short
     }
 
     /// Returns the properties of the whole picture for documents. Regions are in the upright picture. Properties

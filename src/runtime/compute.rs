@@ -237,7 +237,7 @@ impl ComputePool {
     ///
     /// A full queue first drops jobs that are no longer wanted.
     pub fn reserve(&self, client: Option<RequestClient>) -> Result<QueuePlace, QueueFull> {
-        self.shared.state.lock().reserve(client, self.shared.places.all())?;
+        self.shared.state.lock().reserve(client, self.shared.places.all)?;
         Ok(QueuePlace { shared: Arc::clone(&self.shared), client, is_filled: false })
     }
 

@@ -53,7 +53,8 @@ pub enum QueueFull {
 /// The number of places of a queue.
 #[derive(Clone, Copy, Debug)]
 pub struct QueuePlaces {
-    all: usize,
+    /// The number of places for all clients together.
+    pub all: usize,
     client: usize,
 }
 
@@ -69,11 +70,6 @@ impl QueuePlaces {
         )]
         let client = (all as f32 * client_share).floor() as usize;
         Self { all, client: client.clamp(1, all.max(1)) }
-    }
-
-    /// The number of places for all clients together.
-    pub fn all(self) -> usize {
-        self.all
     }
 }
 

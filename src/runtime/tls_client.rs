@@ -15,7 +15,8 @@ use crate::runtime::limits::CERTIFICATES_BYTES_MAX;
 #[derive(Clone, Default)]
 pub struct CustomAuthority {
     certificates: Vec<CertificateDer<'static>>,
-    pem: String,
+    /// The original PEM, for libraries that parse it themselves.
+    pub pem: String,
 }
 
 impl CustomAuthority {
@@ -60,11 +61,6 @@ impl CustomAuthority {
     /// Returns the number of certificates.
     pub fn count(&self) -> usize {
         self.certificates.len()
-    }
-
-    /// Returns the original PEM, for libraries that parse it themselves.
-    pub fn pem(&self) -> &str {
-        &self.pem
     }
 
     /// Builds a TLS configuration that trusts the public authorities and this one.

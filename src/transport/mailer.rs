@@ -168,9 +168,9 @@ impl SmtpServer {
     fn tls(&self) -> Result<TlsParameters, SendFault> {
         let mut builder = TlsParameters::builder(self.host.clone())
             .certificate_store(CertificateStore::WebpkiRoots);
-        if !self.authority.pem().is_empty() {
-            let pem = self.authority.pem().as_bytes();
-            builder = builder.add_root_certificate(Certificate::from_pem(pem)?);
+        let pem = &self.authority.pem;
+        if !pem.is_empty() {
+            builder = builder.add_root_certificate(Certificate::from_pem(pem.as_bytes())?);
         }
         Ok(builder.build_rustls()?)
     }

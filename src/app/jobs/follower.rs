@@ -41,7 +41,7 @@ pub(in crate::app) fn start_follower(
     let began = Stopwatch::start();
     let log = auth.db().log_follower()?;
     // The caches are empty, so anything read from now on is at least this recent.
-    node.set_followed(log.seq());
+    node.set_followed(log.seq);
     node.record_end_of_log(began);
     let follower = CacheFollower {
         log,
@@ -115,7 +115,7 @@ impl CacheFollower {
     }
 
     fn publish_position(&self) {
-        let seq = self.log.seq();
+        let seq = self.log.seq;
         // `send_replace` wakes all receivers, even if the value is equal.
         if *self.followed.borrow() != seq {
             self.node.set_followed(seq);

@@ -15,7 +15,8 @@ use crate::runtime::limits::UPLOAD_ABANDONED;
 #[derive(Clone, Debug)]
 pub struct UploadSpool {
     dir: PathBuf,
-    file_bytes_max: u64,
+    /// The maximum length of one file in bytes.
+    pub file_bytes_max: u64,
 }
 
 impl UploadSpool {
@@ -35,11 +36,6 @@ impl UploadSpool {
             }
         }
         Ok(Self { dir: dir.to_owned(), file_bytes_max })
-    }
-
-    /// Returns the maximum length of one file in bytes.
-    pub fn file_bytes_max(&self) -> u64 {
-        self.file_bytes_max
     }
 
     /// Creates an empty file for a part of an upload.

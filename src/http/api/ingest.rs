@@ -422,7 +422,7 @@ pub(super) fn rights_error(cause: &RightsStatementError) -> ErrorDetail {
 }
 
 async fn read_file(spool: &UploadSpool, name: &str, field: &mut Field<'_>) -> Result<SpooledFile> {
-    let limit = spool.file_bytes_max();
+    let limit = spool.file_bytes_max;
     let mut file = spool.create().await?;
     while let Some(chunk) = field.chunk().await.map_err(multipart_error)? {
         // Checked while reading, because a part has no length of its own in a multipart body.

@@ -204,7 +204,7 @@ impl OriginalStore {
             });
             written.map(|hash| (hash, prepared))
         })?;
-        let stamp = self.store.reader(hash, length)?.stamp();
+        let stamp = self.store.reader(hash, length)?.stamp;
         let Some(prepared) = prepared else { return Ok(None) };
         let whole_decode_reason = match &prepared.facts.random_access {
             RandomAccess::None(reason) => Some(reason.clone()),
@@ -234,7 +234,7 @@ impl OriginalStore {
     pub fn store_file(&self, source: &Path) -> StoreResult<(ContentHash, u64)> {
         let mut sums = BlockChecksums::default();
         let (hash, length) = self.store.copy(source, &mut |piece| sums.extend(piece))?;
-        let stamp = self.store.reader(hash, length)?.stamp();
+        let stamp = self.store.reader(hash, length)?.stamp;
         self.store_derived(hash, stamp, opaque(length, sums));
         Ok((hash, length))
     }
@@ -243,7 +243,7 @@ impl OriginalStore {
     pub fn store_bytes(&self, bytes: &[u8]) -> StoreResult<ContentHash> {
         let hash = self.store.write(bytes)?;
         let length = bytes.len() as u64;
-        let stamp = self.store.reader(hash, length)?.stamp();
+        let stamp = self.store.reader(hash, length)?.stamp;
         self.store_derived(hash, stamp, opaque(length, BlockChecksums::for_bytes(bytes)));
         Ok(hash)
     }
@@ -368,7 +368,7 @@ impl OriginalStore {
     ) -> Result<Arc<OriginalFacts>, OriginalError> {
         self.facts_cache.invalidate(&hash);
         let reader = self.store.reader(hash, length)?;
-        let stamp = reader.stamp();
+        let stamp = reader.stamp;
         if !starts_like_a_jpeg(&reader)? {
             // A video may exceed the memory, so the file is hashed piece by piece.
             let (found, sums) = hash_and_sums(&reader)?;
@@ -520,7 +520,7 @@ impl OriginalStore {
     /// if the stamp has changed.
     pub fn verify(&self, hash: ContentHash, length: u64) -> Result<(), OriginalError> {
         let original = self.open(hash, length, &in_sequence)?;
-        if original.reader.stamp() == original.facts.stamp {
+        if original.reader.stamp == original.facts.stamp {
             return Ok(());
         }
         // The stamp also changes when a file is copied or restored, so only the bytes can decide.
@@ -529,7 +529,7 @@ impl OriginalStore {
             return Err(OriginalError::Changed(hash));
         }
         let facts = OriginalFacts {
-            stamp: original.reader.stamp(),
+            stamp: original.reader.stamp,
             ..OriginalFacts::clone(&original.facts)
         };
         // No side file is written, because it would describe files that do not exist.
@@ -560,6 +560,6 @@ fn opaque(length: u64, checksums: BlockChecksums) -> PreparedOriginal {
 }
 
 fn starts_like_a_jpeg(reader: &BlobReader) -> StoreResult<bool> {
-    let head = reader.read(0..reader.length().min(2))?;
+    let head = reader.read(0..reader.length.min(2))?;
     Ok(ImageFormat::of_file(&head) == Some(ImageFormat::Jpeg))
 }

@@ -35,7 +35,7 @@ impl OpenOriginal {
 
     /// Reads and verifies all bytes.
     pub fn read_whole(&self) -> Result<Vec<u8>, OriginalError> {
-        let bytes = self.reader.read(0..self.reader.length())?;
+        let bytes = self.reader.read(0..self.reader.length)?;
         let is_intact = self.facts.checksums.matches(0, &bytes);
         if is_intact { Ok(bytes) } else { Err(OriginalError::Changed(self.hash())) }
     }

@@ -77,7 +77,7 @@ impl IndexedPicture {
 
     /// Returns the length in bytes of the file that the picture is read from.
     pub(super) fn file_length(&self) -> u64 {
-        self.blocks().reader.length()
+        self.blocks().reader.length
     }
 
     fn blocks(&self) -> PictureBlocks<'_> {

@@ -29,7 +29,7 @@ pub(super) fn read_blocks(
     sums: &BlockChecksums,
     range: &Range<u64>,
 ) -> StoreResult<Option<Piece>> {
-    let blocks = sums.blocks(range, reader.length());
+    let blocks = sums.blocks(range, reader.length);
     let bytes = reader.read(blocks.clone())?;
     Ok(sums.matches(blocks.start, &bytes).then_some((blocks.start, bytes)))
 }
@@ -61,7 +61,7 @@ pub(super) fn read_many(
 ) -> StoreResult<Option<Vec<Piece>>> {
     let mut pieces: Vec<Range<u64>> = Vec::new();
     for range in ranges {
-        let blocks = sums.blocks(range, reader.length());
+        let blocks = sums.blocks(range, reader.length);
         match pieces.last_mut() {
             Some(last) if blocks.start <= last.end => last.end = last.end.max(blocks.end),
             Some(_) | None => pieces.push(blocks),

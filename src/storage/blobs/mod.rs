@@ -417,8 +417,10 @@ impl BlobStore {
 #[derive(Debug)]
 pub struct BlobReader {
     hash: ContentHash,
-    length: u64,
-    stamp: u64,
+    /// The length in bytes.
+    pub length: u64,
+    /// A number that changes when the blob is written to or replaced.
+    pub stamp: u64,
     source: BlobSource,
 }
 
@@ -455,16 +457,6 @@ impl BlobReader {
 
     fn of_object(hash: ContentHash, length: u64, object: BucketObject) -> Self {
         Self { hash, length, stamp: object.stamp(), source: BlobSource::Object(object) }
-    }
-
-    /// Returns a number that changes when the blob is written to or replaced.
-    pub fn stamp(&self) -> u64 {
-        self.stamp
-    }
-
-    /// Returns the length in bytes.
-    pub fn length(&self) -> u64 {
-        self.length
     }
 
     /// Returns the ranges of the whole blob, in pieces of an efficient size: multiples of [`COPY_BYTES`], the

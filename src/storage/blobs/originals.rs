@@ -103,7 +103,7 @@ impl BucketBlobs {
             let bytes = reader.read(range).map(Bytes::from);
             bytes.map_err(|error| failure = Some(error)).ok()
         };
-        let length = reader.length();
+        let length = reader.length;
         let sent = self.bucket.send(&self.key(hash), length, Some(hash), &mut part)?;
         if sent {
             return Ok(CopyOutcome::Copied);

@@ -34,7 +34,8 @@ const ENDS: &str = "SELECT (SELECT coalesce(max(seq), 0) FROM item_log) AS item_
 pub struct LogFollower {
     connection: Box<dyn EngineConnection>,
     data_version: i64,
-    seq: i64,
+    /// The row of the item log up to which changes were returned.
+    pub seq: i64,
     account_seq: i64,
 }
 
@@ -43,11 +44,6 @@ impl LogFollower {
         let mut connection = Arc::clone(engine).open(ConnectionPurpose::Follow)?;
         let (seq, account_seq) = connection.query(ends)?;
         Ok(Self { connection, data_version: -1, seq, account_seq })
-    }
-
-    /// Returns the row of the item log up to which changes were returned.
-    pub fn seq(&self) -> i64 {
-        self.seq
     }
 
     /// Returns the changes since the last call, at most [`LOG_ROWS_MAX`] of a kind. The next call returns the
@@ -149,14 +145,14 @@ mod tests {
             (change.items.len(), change.accounts.len(), change.has_lost_rows),
             (3, 1, false)
         );
-        assert_eq!(follower.seq(), 3);
+        assert_eq!(follower.seq, 3);
         let accounts = vec![AccountChange::Everything];
         let everything =
             FollowedChanges { accounts, has_lost_rows: true, ..FollowedChanges::default() };
         // The newest items.
         run("DELETE FROM item_log WHERE seq > 1".to_owned());
         assert_eq!(follower.changes().unwrap(), everything);
-        assert_eq!((follower.seq(), follower.changes().unwrap()), (1, FollowedChanges::default()));
+        assert_eq!((follower.seq, follower.changes().unwrap()), (1, FollowedChanges::default()));
         // Their numbers are assigned again.
         item(2, "d");
         let items = vec!["text/d".parse().unwrap()];
@@ -164,7 +160,7 @@ mod tests {
             follower.changes().unwrap(),
             FollowedChanges { items, ..FollowedChanges::default() }
         );
-        assert_eq!(follower.seq(), 2);
+        assert_eq!(follower.seq, 2);
         // Changes of accounts.
         account(2, "user");
         assert_eq!(follower.changes().unwrap().accounts.len(), 1);
@@ -172,6 +168,6 @@ mod tests {
         assert_eq!(follower.changes().unwrap(), everything);
         account(2, "user");
         let change = follower.changes().unwrap();
-        assert_eq!((change.accounts.len(), change.has_lost_rows, follower.seq()), (1, false, 2));
+        assert_eq!((change.accounts.len(), change.has_lost_rows, follower.seq), (1, false, 2));
     }
 }
