@@ -160,7 +160,7 @@ impl ArchiveCheck<'_> {
         let archive = self.archive;
         // The store is listed first: an original that arrives afterwards is in the database too, or in
         // neither list.
-        let stored = archive.originals.store().list_with_sizes().map_err(Error::internal)?;
+        let stored = archive.originals.store.list_with_sizes().map_err(Error::internal)?;
         let derived = archive.originals.list_derived().map_err(Error::internal)?;
         let found = archive.db.read_blocking(|tx| Ok(tx.inspect()))?;
         self.report_flaws(&found, config)?;
@@ -312,8 +312,8 @@ impl ArchiveCheck<'_> {
             self.report(&ArchiveProblem::Cached { file: file.to_owned(), repaired });
         })
         .map_err(Error::internal)?;
-        let mut leftovers = self.archive.originals.store().leftovers().map_err(Error::internal)?;
-        leftovers.extend(self.archive.originals.derived().leftovers().map_err(Error::internal)?);
+        let mut leftovers = self.archive.originals.store.leftovers().map_err(Error::internal)?;
+        leftovers.extend(self.archive.originals.derived.leftovers().map_err(Error::internal)?);
         for file in leftovers {
             let repaired = self.remove_file(&file);
             self.report(&ArchiveProblem::Leftover { file, repaired });
@@ -351,7 +351,7 @@ fn prune(
 ) -> Result<BTreeSet<ContentHash>> {
     let mut old = Vec::new();
     for hash in orphans {
-        let found = archive.originals.store().age(*hash).map_err(Error::internal)?;
+        let found = archive.originals.store.age(*hash).map_err(Error::internal)?;
         if found.is_some_and(|found| found >= age) {
             old.push(*hash);
         }
@@ -392,7 +392,7 @@ fn still_orphans(
         // A young original may belong to an ingest whose transaction has not been committed yet.
         let mut has_young = false;
         for hash in &orphans {
-            let age = archive.originals.store().age(*hash).map_err(Error::internal)?;
+            let age = archive.originals.store.age(*hash).map_err(Error::internal)?;
             has_young |= age.is_some_and(|age| age < ORPHAN_AGE_MIN);
         }
         if !has_young || stopwatch.elapsed() >= ORPHAN_GRACE_PERIOD {

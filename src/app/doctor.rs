@@ -100,7 +100,7 @@ fn database(config: &Config, db: &Db) -> Result<Vec<Finding>> {
 }
 
 fn store(config: &Config, archive: &OpenArchive) -> Result<Vec<Finding>> {
-    let store = archive.originals.store();
+    let store = &archive.originals.store;
     let name = store.name();
     let check = OwnershipCheck::new(config, &archive.db, store);
     let id = archive.db.read_blocking(|tx| tx.archive_id())?;

@@ -219,7 +219,7 @@ fn copy_derived(
     if !to.is_remote() {
         return Ok(0);
     }
-    let from = archive.originals.derived();
+    let from = &archive.originals.derived;
     let copied = AtomicUsize::new(0);
     for kind in DerivedKind::iter() {
         let hashes = from.list(kind).map_err(store_failed)?;

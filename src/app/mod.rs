@@ -149,7 +149,7 @@ impl OpenArchive {
     }
 
     fn writable(self) -> Result<Self> {
-        self.originals.store().check_writable().map_err(unusable_originals)?;
+        self.originals.store.check_writable().map_err(unusable_originals)?;
         Ok(self)
     }
 
@@ -183,7 +183,7 @@ impl OpenArchive {
         if only_reads {
             return Ok(archive);
         }
-        match archive.originals.store().check_writable() {
+        match archive.originals.store.check_writable() {
             Ok(()) => Ok(archive),
             // An outage of the bucket passes without a restart; a refusal does not.
             Err(unavailable @ StoreError::Unavailable { .. }) => {

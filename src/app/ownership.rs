@@ -456,7 +456,7 @@ pub struct AdoptionReport {
 /// settings then most likely name the wrong location.
 pub fn adopt(config: &Config, is_forced: bool) -> Result<AdoptionReport> {
     let archive = OpenArchive::open_without_ownership(config)?;
-    let store = archive.originals.store();
+    let store = &archive.originals.store;
     store.check_writable().map_err(unusable)?;
     let id = archive.db.read_blocking(|tx| tx.archive_id())?;
     let mark = store.mark().map_err(unusable)?;

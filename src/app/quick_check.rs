@@ -20,7 +20,7 @@ impl ArchiveCheck<'_> {
         // The items are read first: an original is stored before an item refers to it and stays while one
         // does, so the listing lacks it only if it is lost, or was pruned after its item had been replaced.
         let (named, rows) = self.archive.db.read_blocking(|tx| tx.named_originals())?;
-        let stored = self.archive.originals.store().list_with_sizes().map_err(Error::internal)?;
+        let stored = self.archive.originals.store.list_with_sizes().map_err(Error::internal)?;
         let is_complete = rows.is_empty();
         for flaw in rows {
             self.report(&ArchiveProblem::Database { flaw, repaired: None });

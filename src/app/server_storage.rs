@@ -31,7 +31,7 @@ impl ServerStorage {
     pub(super) fn open(config: &Config, archive: OpenArchive, node: &ClusterNode) -> Result<Self> {
         let watched = WatchedFolder::open(config, &archive, node)?;
         let OpenArchive { db, originals, diagnostics, memory: _, undetermined_store } = archive;
-        let store = originals.store().clone();
+        let store = originals.store.clone();
         db.open_connections();
         if let Some(check) = undetermined_store {
             check.retry()?;

@@ -21,7 +21,7 @@ impl Media {
     ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
         // Prefetching hides the round trip of each read from a bucket; a local disk has none.
         let prefetched =
-            if self.inner.originals.store().is_remote() { STREAM_CHUNKS_AHEAD } else { 1 };
+            if self.inner.originals.store.is_remote() { STREAM_CHUNKS_AHEAD } else { 1 };
         let media = self.clone();
         stream::iter(BodyChunks(VecDeque::from(parts)))
             .map(move |chunk| media.clone().read_chunk(chunk))

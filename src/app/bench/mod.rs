@@ -216,7 +216,7 @@ fn derived_files(
     archive: &OpenArchive,
     photographs: &[BenchPhotograph],
 ) -> Result<Vec<DerivedFiles>, Error> {
-    let derived = archive.originals.derived();
+    let derived = &archive.originals.derived;
     let mut sums = Vec::new();
     for kind in blobs::DerivedKind::iter() {
         let mut sum = DerivedFiles { kind: kind.as_str(), files: 0, bytes: 0 };

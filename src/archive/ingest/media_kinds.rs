@@ -218,7 +218,7 @@ impl Ingest {
     }
 
     fn create_video_preview(&self, hires: &Path) -> IngestResult<Result<AssetFile, ProgramError>> {
-        let target = self.originals.store().temporary("mp4");
+        let target = self.originals.store.temporary("mp4");
         let outcome = self.programs.video_preview(hires, &target, self.limits.video_px);
         let ingested = match outcome {
             // The output of the program is checked like an incoming file.

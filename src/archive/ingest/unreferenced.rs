@@ -71,10 +71,10 @@ pub fn remove_unreferenced(
     let mut removed = Vec::new();
     for hashes in unreferenced.hashes.chunks(REMOVED_AT_ONCE) {
         // A store that hangs would hold the write lock.
-        originals.store().check_reachable().map_err(failed)?;
+        originals.store.check_reachable().map_err(failed)?;
         let since = unreferenced.since.clone();
         let part = UnreferencedOriginals { since, hashes: hashes.to_vec() };
-        let gone = remove_part(db, originals.store(), &part)?;
+        let gone = remove_part(db, &originals.store, &part)?;
         if let Err(cause) = for_each_at_once(&gone, |hash| originals.remove_derived(hash)) {
             // The derived files do no harm: they are rebuilt on demand and removed by `check --repair`.
             tracing::debug!("derived files of removed originals remain: {cause}");
@@ -273,7 +273,7 @@ impl Ingest {
 
     /// Guards the originals of an item that is about to be written.
     pub(super) fn guard(&self, hashes: Vec<ContentHash>) -> OriginalsGuard {
-        let store = self.originals.store().clone();
+        let store = self.originals.store.clone();
         OriginalsGuard { before: self.before.clone(), store, hashes }
     }
 }
@@ -314,13 +314,13 @@ mod tests {
 
         /// Commits a transaction of an ingest that began with `before` and found this original.
         fn commits(&self, before: OriginalsState, hash: ContentHash) -> DbResult<()> {
-            let store = self.originals.store().clone();
+            let store = self.originals.store.clone();
             let guard = OriginalsGuard { before: Some(before), store, hashes: vec![hash] };
             self.db.write_blocking(move |tx| guard.check(tx))
         }
 
         fn has(&self, hash: ContentHash) -> bool {
-            self.originals.store().age(hash).unwrap().is_some()
+            self.originals.store.age(hash).unwrap().is_some()
         }
     }
 

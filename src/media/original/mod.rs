@@ -138,8 +138,10 @@ pub enum OriginalFault {
 /// Stores originals together with their derived files.
 #[derive(Clone)]
 pub struct OriginalStore {
-    store: BlobStore,
-    derived: DerivedStore,
+    /// The store of the originals themselves.
+    pub store: BlobStore,
+    /// The store of the derived files.
+    pub derived: DerivedStore,
     limits: HeaderLimits,
     facts_cache: Cache<ContentHash, Arc<OriginalFacts>>,
     /// Facts of originals whose derived files could not be written; expire after [`DERIVED_RETRY_DELAY`].
@@ -164,21 +166,11 @@ impl OriginalStore {
         Self { store, derived, limits, facts_cache, incomplete }
     }
 
-    /// Returns the store of the originals themselves.
-    pub fn store(&self) -> &BlobStore {
-        &self.store
-    }
-
     /// Returns a handle of the same originals, and a list. The list receives the originals that the handle adds to
     /// the store.
     pub fn listing_new(&self) -> (Self, NewBlobs) {
         let (store, new_blobs) = self.store.listing_new();
         (Self { store, ..self.clone() }, new_blobs)
-    }
-
-    /// Returns the store of the derived files.
-    pub fn derived(&self) -> &DerivedStore {
-        &self.derived
     }
 
     /// Stores an original and its derived files.
