@@ -36,11 +36,7 @@ pub enum QuoteState {
     /// The agreements of the caller decide.
     Purchase(PurchaseQuote),
     /// The item is left out, whatever the agreements say.
-    LeftOut {
-        cause: ExclusionCause,
-        /// A sentence for the visitor.
-        reason: String,
-    },
+    LeftOut(ExclusionCause),
 }
 
 impl QuoteState {
@@ -53,7 +49,7 @@ impl QuoteState {
     pub fn payer(&self) -> Option<AgreementId> {
         match self {
             Self::Purchase(purchase) => purchase.payer(),
-            Self::LeftOut { .. } => None,
+            Self::LeftOut(_) => None,
         }
     }
 }
@@ -100,9 +96,7 @@ impl Media {
         for ((key, entry), outcome) in keys.iter().zip(&found).zip(&outcomes) {
             let mut bundled = Vec::new();
             let state = match exclusion(outcome) {
-                Some(Exclusion { cause, reason }) => {
-                    QuoteState::LeftOut { cause: *cause, reason: reason.clone() }
-                }
+                Some(excluded) => QuoteState::LeftOut(excluded.cause),
                 None => {
                     let own = next()?;
                     for entry in outcome.bundled() {

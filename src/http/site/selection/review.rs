@@ -278,7 +278,7 @@ fn row_state(state: &QuoteState, agreements: &[Agreement]) -> RowState {
         QuoteState::Purchase(PurchaseQuote::Order { recorded: true, .. }) => RowState::Ordered,
         QuoteState::Purchase(PurchaseQuote::Order { recorded: false, .. }) => RowState::Order,
         QuoteState::Purchase(PurchaseQuote::Refused(_)) => RowState::NotCovered,
-        QuoteState::LeftOut { cause, .. } => match cause {
+        QuoteState::LeftOut(cause) => match cause {
             ExclusionCause::Unavailable => RowState::Unavailable,
             ExclusionCause::NoFiles => RowState::NoFiles,
             ExclusionCause::Agreement => RowState::NotCovered,
@@ -293,7 +293,7 @@ fn paying(state: &QuoteState) -> Option<AgreementId> {
         QuoteState::Purchase(PurchaseQuote::Buys(agreement)) => Some(*agreement),
         QuoteState::Purchase(PurchaseQuote::Order { agreement, .. }) => Some(*agreement),
         QuoteState::Purchase(PurchaseQuote::Bought { agreement, .. }) => *agreement,
-        QuoteState::Purchase(PurchaseQuote::Refused(_)) | QuoteState::LeftOut { .. } => None,
+        QuoteState::Purchase(PurchaseQuote::Refused(_)) | QuoteState::LeftOut(_) => None,
     }
 }
 

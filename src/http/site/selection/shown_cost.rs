@@ -52,7 +52,7 @@ fn words(quote: &ItemQuote) -> Vec<(String, String)> {
 fn word(state: &QuoteState) -> String {
     match state {
         QuoteState::Purchase(purchase) => purchase_word(purchase),
-        QuoteState::LeftOut { .. } => NOTHING.to_owned(),
+        QuoteState::LeftOut(_) => NOTHING.to_owned(),
     }
 }
 
