@@ -59,12 +59,6 @@ pub struct ListenerSettings {
     pub certificate: Option<HotSwap<Certificate>>,
 }
 
-impl From<ListenerLimits> for ListenerSettings {
-    fn from(limits: ListenerLimits) -> Self {
-        Self { limits: HotSwap::new(limits), certificate: None }
-    }
-}
-
 /// The outcome of the connections that were open at shutdown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DrainReport {
@@ -84,10 +78,10 @@ pub struct DrainReport {
 pub async fn serve<S: ConnectionService>(
     listener: TcpListener,
     service: S,
-    settings: impl Into<ListenerSettings>,
+    settings: ListenerSettings,
     mut stop: watch::Receiver<bool>,
 ) -> DrainReport {
-    let ListenerSettings { limits, certificate } = settings.into();
+    let ListenerSettings { limits, certificate } = settings;
     // Registered at start, so that alerts see the first increment.
     metrics::counter!(telemetry::CONNECTIONS_REFUSED).increment(0);
     metrics::counter!(telemetry::ADDRESS_CONNECTIONS_REFUSED).increment(0);

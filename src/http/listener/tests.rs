@@ -1,7 +1,8 @@
 //! Tests of connections over real sockets. Limits are small; the tests assert which connections are closed
 //! and in which order, not when.
 
-use crate::http::listener::{ClientAddr, DrainReport, ListenerLimits, serve};
+use crate::http::listener::{ClientAddr, DrainReport, ListenerLimits, ListenerSettings, serve};
+use crate::runtime::hot_swap::HotSwap;
 use axum::{
     Extension, Router,
     body::{Body, Bytes},
@@ -106,7 +107,8 @@ async fn start(limits: ListenerLimits) -> Server {
     let addr = listener.local_addr().expect("bound");
     let (stop, stopped) = watch::channel(false);
     let stage = Arc::new(Stage::default());
-    let running = tokio::spawn(serve(listener, router(&stage), limits, stopped));
+    let settings = ListenerSettings { limits: HotSwap::new(limits), certificate: None };
+    let running = tokio::spawn(serve(listener, router(&stage), settings, stopped));
     Server { addr, stage, stop, running }
 }
 
