@@ -190,7 +190,7 @@ impl RenditionMaker<'_> {
             (Some(_), _) if plan.credits_only => {
                 let picture = self.embedding_picture(pixels, icc);
                 let options = WriteOptions { orientation: UPRIGHT, gps: false, picture };
-                metadata::build_embedded(&caption.credits(), rights.short(), &[], options)
+                metadata::build_embedded(&caption.credits(), &rights.short, &[], options)
             }
             (Some(_), stated) => {
                 let orientation = match pixels {
