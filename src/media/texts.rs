@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::{CatalogEntry, Media, TextAnswer, cache_keys::CacheKeys, plan};
-use crate::runtime::error::{Error, Result};
+use crate::runtime::error::Result;
 use formats::{DocumentRights, MessageHeader, NewsmlVersion};
 use model::item::{DocumentLayout, DocumentRequest, ItemPresence};
 use model::media_url::DocumentExtension;
@@ -139,10 +139,7 @@ impl Media {
                 let sent = entry.stored.to_string();
                 let sender = &self.inner.settings.media.sender;
                 let message = MessageHeader { sent: &sent, sender, version };
-                let mut written = Vec::new();
-                formats::newsml(&document()?, &rights, &message, &mut written)
-                    .map_err(Error::internal)?;
-                written.into()
+                formats::newsml(&document()?, &rights, &message).into()
             }
             ItemText::Metadata => self.metadata_document(entry).to_string().into(),
             ItemText::Ninjs => {

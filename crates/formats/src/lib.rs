@@ -18,21 +18,9 @@ pub mod zip;
 
 pub use cutpaste::cutpaste;
 pub use indesign::indesign;
-pub use newsml::{NewsmlVersion, PROPERTIES, PropertyPlacement, newsml};
+pub use newsml::{MessageHeader, NewsmlVersion, PROPERTIES, PropertyPlacement, newsml};
 pub use ninjs::ninjs;
 pub use rights::DocumentRights;
-
-/// The parts of a NewsML-G2 message that are not in the document.
-#[derive(Debug, Clone, Copy)]
-pub struct MessageHeader<'a> {
-    /// The time at which the message is sent, RFC 3339. Use a time stored with the document, so that the bytes and
-    /// the entity tag are the same for every request.
-    pub sent: &'a str,
-    /// The sender: the agency's name. It is also the `provider` of every item.
-    pub sender: &'a str,
-    /// The version of the standard that the message follows.
-    pub version: NewsmlVersion,
-}
 
 #[cfg(test)]
 mod ninjs_tests;

@@ -59,9 +59,7 @@ fn document(kind: &str) -> Value {
 
 fn message(document: &Value, rights: &DocumentRights, version: NewsmlVersion) -> String {
     let header = MessageHeader { sent: "2026-03-03T10:00:00+01:00", sender: "Agency", version };
-    let mut out = Vec::new();
-    newsml(document, rights, &header, &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    String::from_utf8(newsml(document, rights, &header)).unwrap()
 }
 
 #[test]

@@ -23,9 +23,7 @@ use strum::IntoEnumIterator;
 fn written_in(document: &Value, version: NewsmlVersion) -> Vec<u8> {
     let sender = "Agency & <sons>\n";
     let message = MessageHeader { sent: "2026-03-03T10:00:00+01:00", sender, version };
-    let mut out = Vec::new();
-    newsml(document, &DocumentRights::default(), &message, &mut out).unwrap();
-    out
+    newsml(document, &DocumentRights::default(), &message)
 }
 
 fn written(document: &Value) -> Vec<u8> {

@@ -5,7 +5,6 @@ use super::xml::XmlWriter;
 use super::{codes, lexical, text};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
-use std::io;
 
 /// The concept lists that become `subject`, in XML order, with the type of their entries.
 pub(crate) const SUBJECTS: [(&str, &str); 8] = [
@@ -49,26 +48,22 @@ type ConceptIdentity = (&'static str, String);
 
 impl PositionAsserts {
     /// Writes one assertion per position, with latitude and longitude in degrees.
-    pub(super) fn write(&self, xml: &mut XmlWriter<'_>) -> io::Result<()> {
+    pub(super) fn write(&self, xml: &mut XmlWriter) {
         for position in &self.0 {
             let (attribute, identity) = &position.identity;
-            xml.open("assert", [(*attribute, Some(identity.as_str()))])?;
-            xml.open("geoAreaDetails", [])?;
+            xml.open("assert", [(*attribute, Some(identity.as_str()))]);
+            xml.open("geoAreaDetails", []);
             let latitude = Some(position.latitude.as_str());
             let longitude = Some(position.longitude.as_str());
-            xml.empty("position", [("latitude", latitude), ("longitude", longitude)])?;
-            xml.close("geoAreaDetails")?;
-            xml.close("assert")?;
+            xml.empty("position", [("latitude", latitude), ("longitude", longitude)]);
+            xml.close("geoAreaDetails");
+            xml.close("assert");
         }
-        Ok(())
     }
 }
 
 /// Writes every list of [`SUBJECTS`] and returns the positions of the places.
-pub(super) fn write_subjects(
-    xml: &mut XmlWriter<'_>,
-    item: &mut ItemSource<'_>,
-) -> io::Result<PositionAsserts> {
+pub(super) fn write_subjects(xml: &mut XmlWriter, item: &mut ItemSource<'_>) -> PositionAsserts {
     let mut asserts = PositionAsserts::default();
     for (name, kind) in SUBJECTS {
         let list = ConceptList { name, element: "subject", kind: Some(kind) };
@@ -83,35 +78,34 @@ pub(super) fn write_subjects(
                 asserts.0.push(position);
                 placed.push("geometry_geojson");
             }
-            if name == "subject" && write_keyword(xml, item, index, entry)? {
+            if name == "subject" && write_keyword(xml, item, index, entry) {
                 continue;
             }
-            write_entry(xml, item, list, index, entry, &placed)?;
+            write_entry(xml, item, list, index, entry, &placed);
         }
     }
-    Ok(asserts)
+    asserts
 }
 
 /// Writes a list of concepts without positions.
 pub(super) fn write_list<'a>(
-    xml: &mut XmlWriter<'_>,
+    xml: &mut XmlWriter,
     item: &mut ItemSource<'a>,
     list: ConceptList<'a>,
-) -> io::Result<()> {
+) {
     for (index, entry) in item.entries(list.name).into_iter().enumerate() {
-        write_entry(xml, item, list, index, entry, &[])?;
+        write_entry(xml, item, list, index, entry, &[]);
     }
-    Ok(())
 }
 
 fn write_entry<'a>(
-    xml: &mut XmlWriter<'_>,
+    xml: &mut XmlWriter,
     item: &mut ItemSource<'a>,
     list: ConceptList<'_>,
     index: usize,
     entry: &'a Map<String, Value>,
     placed: &[&str],
-) -> io::Result<()> {
+) {
     let code = code(entry);
     // A literal identifies a concept only if no vocabulary does.
     let literal = code.is_none().then(|| literal(entry)).flatten();
@@ -129,11 +123,11 @@ fn write_entry<'a>(
     let name = entry.get("name").and_then(Value::as_str);
     match name.map(lexical::one_line) {
         Some(name) => {
-            xml.open(list.element, attributes)?;
-            xml.leaf("name", [], &name)?;
-            xml.close(list.element)?;
+            xml.open(list.element, attributes);
+            xml.leaf("name", [], &name);
+            xml.close(list.element);
         }
-        None => xml.empty(list.element, attributes)?,
+        None => xml.empty(list.element, attributes),
     }
     let path = format!("{}/{index}/", list.name);
     item.about_content.add_unplaced(&path, entry, |member, _| match member {
@@ -144,27 +138,26 @@ fn write_entry<'a>(
         "relevance" => relevance.is_some(),
         other => placed.contains(&other),
     });
-    Ok(())
 }
 
 /// Writes a subject as a keyword and returns true, or returns false if it has other properties.
 fn write_keyword<'a>(
-    xml: &mut XmlWriter<'_>,
+    xml: &mut XmlWriter,
     item: &mut ItemSource<'a>,
     index: usize,
     entry: &'a Map<String, Value>,
-) -> io::Result<bool> {
+) -> bool {
     let is_keyword = text(entry, "scheme").and_then(codes::alias) == Some(KEYWORDS);
     // The element `keyword` is plain text, without room for a code.
     if !is_keyword || entry.contains_key("code") {
-        return Ok(false);
+        return false;
     }
-    let Some(name) = text(entry, "name") else { return Ok(false) };
+    let Some(name) = text(entry, "name") else { return false };
     let line = lexical::one_line(name);
     let confidence = percent(entry, "confidence");
     let relevance = percent(entry, "relevance");
     let attributes = [("confidence", confidence.as_deref()), ("relevance", relevance.as_deref())];
-    xml.leaf("keyword", attributes, &line)?;
+    xml.leaf("keyword", attributes, &line);
     let path = format!("subject/{index}/");
     item.about_content.add_unplaced(&path, entry, |member, _| match member {
         // The element itself implies the scheme.
@@ -174,7 +167,7 @@ fn write_keyword<'a>(
         "relevance" => relevance.is_some(),
         _ => false,
     });
-    Ok(true)
+    true
 }
 
 /// Returns the QCode of an entry, if its scheme has an alias and its code is valid.

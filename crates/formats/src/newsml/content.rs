@@ -5,7 +5,6 @@ use super::item::{ItemKind, ItemSource};
 use super::xml::XmlWriter;
 use super::{lexical, text, xhtml};
 use serde_json::{Map, Value};
-use std::io;
 
 /// The parts of a news item that have a place in `contentSet`.
 #[derive(Debug, Default)]
@@ -61,17 +60,13 @@ fn take_count<'a>(item: &mut ItemSource<'a>, name: &'a str, counted: bool) -> Op
 }
 
 /// Writes the content set, or nothing if there is no content.
-pub(super) fn write(
-    xml: &mut XmlWriter<'_>,
-    item: &ItemSource<'_>,
-    bodies: &ContentSet<'_>,
-) -> io::Result<()> {
+pub(super) fn write(xml: &mut XmlWriter, item: &ItemSource<'_>, bodies: &ContentSet<'_>) {
     let plain = bodies.text.or(bodies.sports);
     if bodies.html.is_empty() && plain.is_none() && bodies.renditions.is_empty() {
-        return Ok(());
+        return;
     }
     let headline = item.members.get("headline").and_then(Value::as_str).unwrap_or_default();
-    xml.open("contentSet", [])?;
+    xml.open("contentSet", []);
     for (index, (variant, html)) in bodies.html.iter().enumerate() {
         // The document has the counts of one body. Repeating them would claim them for both bodies.
         let is_counted = index == 0;
@@ -81,26 +76,22 @@ pub(super) fn write(
             ("charcount", bodies.charcount.as_deref().filter(|_| is_counted)),
             ("wordcount", bodies.wordcount.as_deref().filter(|_| is_counted)),
         ];
-        xml.open("inlineXML", attributes)?;
+        xml.open("inlineXML", attributes);
         // XHTML requires a title, even an empty one.
-        xhtml::write(xml, &lexical::one_line(headline), html)?;
-        xml.close("inlineXML")?;
+        xhtml::write(xml, &lexical::one_line(headline), html);
+        xml.close("inlineXML");
     }
-    xml.leaf_if_any("inlineData", [("contenttype", Some("text/plain"))], bodies.text)?;
+    xml.leaf_if_any("inlineData", [("contenttype", Some("text/plain"))], bodies.text);
     let kind = ("contenttype", Some("application/xml"));
     let variant = ("contenttypevariant", Some("SportsML"));
-    xml.leaf_if_any("inlineData", [kind, variant], bodies.sports)?;
+    xml.leaf_if_any("inlineData", [kind, variant], bodies.sports);
     for (key, rendition) in &bodies.renditions {
-        write_rendition(xml, key, rendition)?;
+        write_rendition(xml, key, rendition);
     }
-    xml.close("contentSet")
+    xml.close("contentSet");
 }
 
-fn write_rendition(
-    xml: &mut XmlWriter<'_>,
-    key: &str,
-    rendition: &Map<String, Value>,
-) -> io::Result<()> {
+fn write_rendition(xml: &mut XmlWriter, key: &str, rendition: &Map<String, Value>) {
     let href = text(rendition, "href").filter(|href| lexical::is_uri(href));
     let size = integer(rendition, "sizeinbytes");
     let width = integer(rendition, "width");
@@ -129,8 +120,8 @@ fn write_rendition(
             ("durationunit", duration.as_ref().map(|_| "timeunit:seconds")),
             ("videoavgbitrate", bitrate),
         ],
-    )?;
-    xml.leaf("altId", [("type", Some("tt:renditionid"))], key)?;
+    );
+    xml.leaf("altId", [("type", Some("tt:renditionid"))], key);
     let mut rest = ExtensionProperties::default();
     rest.add_unplaced("", rendition, |name, value| match name {
         "href" => href.is_some(),
@@ -142,8 +133,8 @@ fn write_rendition(
         "bitrate" => bitrate.is_some(),
         _ => false,
     });
-    rest.write(xml, "remoteContentExtProperty")?;
-    xml.close("remoteContent")
+    rest.write(xml, "remoteContentExtProperty");
+    xml.close("remoteContent");
 }
 
 fn integer(rendition: &Map<String, Value>, name: &str) -> Option<String> {

@@ -5,7 +5,6 @@ use super::xml::XmlWriter;
 use super::{lexical, text};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::io;
 
 /// The date properties that `eventDetails` uses, if the event has a start.
 pub(super) struct EventDates {
@@ -14,19 +13,19 @@ pub(super) struct EventDates {
 }
 
 /// Writes the event as a concept.
-pub(super) fn write(xml: &mut XmlWriter<'_>, item: &ItemSource<'_>) -> io::Result<()> {
-    xml.open("concept", [])?;
+pub(super) fn write(xml: &mut XmlWriter, item: &ItemSource<'_>) {
+    xml.open("concept", []);
     let uri = text(item.members, "uri").filter(|uri| lexical::is_uri(uri));
-    xml.empty("conceptId", [("uri", uri)])?;
-    xml.empty("type", [("qcode", Some("cpnat:event"))])?;
+    xml.empty("conceptId", [("uri", uri)]);
+    xml.empty("type", [("qcode", Some("cpnat:event"))]);
     // The schema requires a name, even an empty one.
     let name = text(item.members, "headline").or(text(item.members, "title"));
-    xml.leaf("name", [], &lexical::one_line(name.unwrap_or_default()))?;
-    xml.leaf_if_any("definition", [], text(item.members, "description_text"))?;
+    xml.leaf("name", [], &lexical::one_line(name.unwrap_or_default()));
+    xml.leaf_if_any("definition", [], text(item.members, "description_text"));
     if let Some(placed) = event_dates(item.members) {
-        write_details(xml, item.members, &placed)?;
+        write_details(xml, item.members, &placed);
     }
-    xml.close("concept")
+    xml.close("concept");
 }
 
 /// Selects the properties with the start and the end: the times, else the days.
@@ -78,38 +77,34 @@ pub(super) fn take(item: &mut ItemSource<'_>) {
 /// The members of `body_event` that are written in the location and the organiser.
 const DETAIL_PROPERTIES: [&str; 5] = ["address", "arena", "city", "country", "organizer"];
 
-fn write_details(
-    xml: &mut XmlWriter<'_>,
-    members: &Map<String, Value>,
-    placed: &EventDates,
-) -> io::Result<()> {
+fn write_details(xml: &mut XmlWriter, members: &Map<String, Value>, placed: &EventDates) {
     let event = members.get("body_event");
-    xml.open("eventDetails", [])?;
-    xml.open("dates", [])?;
-    xml.leaf("start", [], text(members, placed.start).unwrap_or_default())?;
-    xml.leaf_if_any("end", [], placed.end.and_then(|end| text(members, end)))?;
-    xml.close("dates")?;
+    xml.open("eventDetails", []);
+    xml.open("dates", []);
+    xml.leaf("start", [], text(members, placed.start).unwrap_or_default());
+    xml.leaf_if_any("end", [], placed.end.and_then(|end| text(members, end)));
+    xml.close("dates");
     let address = line(event, "address");
     let city = line(event, "city");
     let country = line(event, "country");
     let arena = line(event, "arena");
     let addressed = [&address, &city, &country].iter().any(|part| part.is_some());
     if arena.is_some() || addressed {
-        xml.open("location", [])?;
-        xml.leaf_if_any("name", [], arena.as_deref())?;
+        xml.open("location", []);
+        xml.leaf_if_any("name", [], arena.as_deref());
         if addressed {
-            xml.open("POIDetails", [])?;
-            xml.open("address", [])?;
-            xml.leaf_if_any("line", [], address.as_deref())?;
-            item::write_named(xml, ("locality", None), city.as_deref())?;
-            item::write_named(xml, ("country", None), country.as_deref())?;
-            xml.close("address")?;
-            xml.close("POIDetails")?;
+            xml.open("POIDetails", []);
+            xml.open("address", []);
+            xml.leaf_if_any("line", [], address.as_deref());
+            item::write_named(xml, ("locality", None), city.as_deref());
+            item::write_named(xml, ("country", None), country.as_deref());
+            xml.close("address");
+            xml.close("POIDetails");
         }
-        xml.close("location")?;
+        xml.close("location");
     }
-    item::write_named(xml, ("organiser", None), line(event, "organizer").as_deref())?;
-    xml.close("eventDetails")
+    item::write_named(xml, ("organiser", None), line(event, "organizer").as_deref());
+    xml.close("eventDetails");
 }
 
 fn line<'a>(event: Option<&'a Value>, name: &str) -> Option<Cow<'a, str>> {

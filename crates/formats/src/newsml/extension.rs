@@ -14,7 +14,6 @@ use super::xml::XmlWriter;
 use model::percent_encode;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::io;
 
 /// The maximum length of a path in bytes; longer paths are not extended.
 const PATH_MAX_BYTES: usize = 200;
@@ -78,7 +77,7 @@ impl<'a> ExtensionProperties<'a> {
     }
 
     /// Writes all properties as elements named `element`.
-    pub(super) fn write(&self, xml: &mut XmlWriter<'_>, element: &'static str) -> io::Result<()> {
+    pub(super) fn write(&self, xml: &mut XmlWriter, element: &'static str) {
         let mut rel = String::from("ttninjs:");
         let alias = rel.len();
         for property in &self.properties {
@@ -87,9 +86,8 @@ impl<'a> ExtensionProperties<'a> {
             rel.push_str(&property.path);
             let kind = property.json.then_some("tt:json");
             let value = Some(property.value.as_ref());
-            xml.empty(element, [("type", kind), ("rel", Some(&rel)), ("value", value)])?;
+            xml.empty(element, [("type", kind), ("rel", Some(&rel)), ("value", value)]);
         }
-        Ok(())
     }
 }
 

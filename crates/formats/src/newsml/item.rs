@@ -7,7 +7,6 @@ use super::{NewsmlVersion, codes, lexical, text};
 use metadata::RightsMetadata;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::io;
 
 /// The item element of the schema for a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,11 +125,11 @@ pub(super) struct ItemIdentity<'a> {
 
 /// Opens an item's element in a version of the standard, with the catalogs.
 pub(super) fn open_item(
-    xml: &mut XmlWriter<'_>,
+    xml: &mut XmlWriter,
     element: &'static str,
     standard: NewsmlVersion,
     identity: &ItemIdentity<'_>,
-) -> io::Result<()> {
+) {
     let ItemIdentity { guid, version, language } = *identity;
     xml.open(
         element,
@@ -142,27 +141,27 @@ pub(super) fn open_item(
             ("version", version),
             ("xml:lang", language),
         ],
-    )?;
-    write_catalogs(xml)
+    );
+    write_catalogs(xml);
 }
 
 /// Writes the references to the catalogs of the aliases.
-pub(super) fn write_catalogs(xml: &mut XmlWriter<'_>) -> io::Result<()> {
-    xml.empty("catalogRef", [("href", Some(codes::CATALOG_STANDARD))])?;
-    xml.empty("catalogRef", [("href", Some(codes::CATALOG_OURS))])
+pub(super) fn write_catalogs(xml: &mut XmlWriter) {
+    xml.empty("catalogRef", [("href", Some(codes::CATALOG_STANDARD))]);
+    xml.empty("catalogRef", [("href", Some(codes::CATALOG_OURS))]);
 }
 
 /// Writes an element for a party or place that is identified only by name, or nothing without a name. `element` is
 /// the element's name and the role; `name` is one line.
 pub(super) fn write_named(
-    xml: &mut XmlWriter<'_>,
+    xml: &mut XmlWriter,
     element: (&'static str, Option<&str>),
     name: Option<&str>,
-) -> io::Result<()> {
-    let Some(name) = name else { return Ok(()) };
-    xml.open(element.0, [("literal", Some(name)), ("role", element.1)])?;
-    xml.leaf("name", [], name)?;
-    xml.close(element.0)
+) {
+    let Some(name) = name else { return };
+    xml.open(element.0, [("literal", Some(name)), ("role", element.1)]);
+    xml.leaf("name", [], name);
+    xml.close(element.0);
 }
 
 /// Returns the version time of an item. The schema requires one, so the closest other time is used if it is

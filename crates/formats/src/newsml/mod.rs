@@ -50,6 +50,18 @@ pub enum NewsmlVersion {
 
 model::impl_as_str!(NewsmlVersion);
 
+/// The parts of a NewsML-G2 message that are not in the document.
+#[derive(Debug, Clone, Copy)]
+pub struct MessageHeader<'a> {
+    /// The time at which the message is sent, RFC 3339. Use a time stored with the document, so that the bytes and
+    /// the entity tag are the same for every request.
+    pub sent: &'a str,
+    /// The sender: the agency's name. It is also the `provider` of every item.
+    pub sender: &'a str,
+    /// The version of the standard that the message follows.
+    pub version: NewsmlVersion,
+}
+
 /// Returns the text of a member of an object, which may be empty.
 fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     members.get(name).and_then(Value::as_str)

@@ -3,12 +3,12 @@
 use super::item::{self, ItemIdentity, ItemKind, ItemSource};
 use super::xml::XmlWriter;
 use super::{
-    NewsmlVersion, content, content_meta, event, item_meta, lexical, planning, rights, text,
+    MessageHeader, NewsmlVersion, content, content_meta, event, item_meta, lexical, planning,
+    rights, text,
 };
-use crate::{DocumentRights, MessageHeader};
+use crate::DocumentRights;
 use metadata::RightsMetadata;
 use serde_json::{Map, Value};
-use std::io;
 use std::ops::Range;
 
 /// A document in the message.
@@ -25,18 +25,10 @@ struct PackageEntry<'a> {
 /// Writes a document as a NewsML-G2 message in UTF-8.
 ///
 /// `document` is an object of schema 1.6; unknown properties become extension properties. A property of `rights`
-/// is written if the document lacks it and the version has a place for it. `out` receives many small writes, so
-/// pass memory or a buffered writer. Runs in linear time.
-///
-/// Fails only if writing to `out` fails.
+/// is written if the document lacks it and the version has a place for it. Runs in linear time.
 ///
 /// Contract files-1, files-2, files-3.
-pub fn newsml(
-    document: &Value,
-    rights: &DocumentRights,
-    message: &MessageHeader<'_>,
-    out: &mut dyn io::Write,
-) -> io::Result<()> {
+pub fn newsml(document: &Value, rights: &DocumentRights, message: &MessageHeader<'_>) -> Vec<u8> {
     let nothing = Map::new();
     let main = document.as_object().unwrap_or(&nothing);
     let version = message.version;
@@ -46,24 +38,25 @@ pub fn newsml(
     let versioned = item::version_time(main, message.sent);
     // A malformed time would make the message invalid.
     let sent = if lexical::is_date_time(message.sent) { message.sent } else { versioned };
-    let mut xml = XmlWriter::start(out)?;
-    xml.open("newsMessage", [("xmlns", Some("http://iptc.org/std/nar/2006-10-01/"))])?;
-    xml.open("header", [])?;
-    xml.leaf("sent", [], sent)?;
-    item::write_catalogs(&mut xml)?;
-    xml.leaf("sender", [], &sender)?;
-    xml.empty("signal", [("qcode", Some("nmsig:atomic"))])?;
-    xml.close("header")?;
-    xml.open("itemSet", [])?;
+    let mut xml = XmlWriter::start();
+    xml.open("newsMessage", [("xmlns", Some("http://iptc.org/std/nar/2006-10-01/"))]);
+    xml.open("header", []);
+    xml.leaf("sent", [], sent);
+    item::write_catalogs(&mut xml);
+    xml.leaf("sender", [], &sender);
+    xml.empty("signal", [("qcode", Some("nmsig:atomic"))]);
+    xml.close("header");
+    xml.open("itemSet", []);
     let package =
         NewsPackage { main, entries: &entries, sender: &sender, version, version_time: versioned };
-    package.write(&mut xml)?;
+    package.write(&mut xml);
     for entry in &entries {
         let source = ItemSource { rights: entry.rights, ..ItemSource::new(entry.members, sent) };
-        source.write(&mut xml, &sender, version)?;
+        source.write(&mut xml, &sender, version);
     }
-    xml.close("itemSet")?;
-    xml.close("newsMessage")
+    xml.close("itemSet");
+    xml.close("newsMessage");
+    xml.finish()
 }
 
 /// Lists the main document and everything associated with it, breadth first.
@@ -95,12 +88,7 @@ fn entries<'a>(
 
 impl ItemSource<'_> {
     /// Writes the item with its metadata and its content.
-    fn write(
-        mut self,
-        xml: &mut XmlWriter<'_>,
-        sender: &str,
-        standard: NewsmlVersion,
-    ) -> io::Result<()> {
+    fn write(mut self, xml: &mut XmlWriter, sender: &str, standard: NewsmlVersion) {
         let element = match self.kind {
             ItemKind::News => "newsItem",
             ItemKind::Planning => "planningItem",
@@ -110,22 +98,22 @@ impl ItemSource<'_> {
         let version = self.valid_text("version", lexical::is_positive);
         // Only looked up, because `content_meta` writes the property.
         let language = text(self.members, "language").filter(|tag| lexical::is_language(tag));
-        item::open_item(xml, element, standard, &ItemIdentity { guid, version, language })?;
-        rights::write(xml, &mut self)?;
-        item_meta::write(xml, &mut self, sender)?;
+        item::open_item(xml, element, standard, &ItemIdentity { guid, version, language });
+        rights::write(xml, &mut self);
+        item_meta::write(xml, &mut self, sender);
         // Called before `content_meta`, which writes the extension properties that are found here.
         let bodies = content::take(&mut self);
         if self.kind == ItemKind::Event {
             event::take(&mut self);
         }
-        let asserts = content_meta::write(xml, &mut self)?;
-        asserts.write(xml)?;
+        let asserts = content_meta::write(xml, &mut self);
+        asserts.write(xml);
         match self.kind {
-            ItemKind::News => content::write(xml, &self, &bodies)?,
-            ItemKind::Planning => planning::write(xml, &self)?,
-            ItemKind::Event => event::write(xml, &self)?,
+            ItemKind::News => content::write(xml, &self, &bodies),
+            ItemKind::Planning => planning::write(xml, &self),
+            ItemKind::Event => event::write(xml, &self),
         }
-        xml.close(element)
+        xml.close(element);
     }
 }
 
@@ -139,55 +127,54 @@ struct NewsPackage<'a> {
 }
 
 impl NewsPackage<'_> {
-    fn write(&self, xml: &mut XmlWriter<'_>) -> io::Result<()> {
+    fn write(&self, xml: &mut XmlWriter) {
         let guid = format!("{}-pack", text(self.main, "uri").unwrap_or_default());
         let version = text(self.main, "version").filter(|text| lexical::is_positive(text));
         let identity = ItemIdentity { guid: &guid, version, language: None };
-        item::open_item(xml, "packageItem", self.version, &identity)?;
-        xml.open("itemMeta", [])?;
-        xml.empty("itemClass", [("qcode", Some("ninat:composite"))])?;
-        item::write_named(xml, ("provider", None), Some(self.sender))?;
-        xml.leaf("versionCreated", [], self.version_time)?;
-        xml.empty("pubStatus", [("qcode", Some(&item::status_qcode(self.main)))])?;
-        xml.close("itemMeta")?;
-        xml.open("groupSet", [("root", Some("root"))])?;
+        item::open_item(xml, "packageItem", self.version, &identity);
+        xml.open("itemMeta", []);
+        xml.empty("itemClass", [("qcode", Some("ninat:composite"))]);
+        item::write_named(xml, ("provider", None), Some(self.sender));
+        xml.leaf("versionCreated", [], self.version_time);
+        xml.empty("pubStatus", [("qcode", Some(&item::status_qcode(self.main)))]);
+        xml.close("itemMeta");
+        xml.open("groupSet", [("root", Some("root"))]);
         for (index, entry) in self.entries.iter().enumerate() {
             if index == 0 {
-                xml.open("group", [("id", Some("root")), ("role", Some("group:main"))])?;
-                self.item_ref(xml, index)?;
-                xml.close("group")?;
+                xml.open("group", [("id", Some("root")), ("role", Some("group:main"))]);
+                self.item_ref(xml, index);
+                xml.close("group");
             }
             if !entry.associated.is_empty() {
                 let id = group(index);
                 let role = Some("group:package");
                 let mode = Some("pgrmod:bag");
-                xml.open("group", [("id", Some(&id)), ("role", role), ("mode", mode)])?;
+                xml.open("group", [("id", Some(&id)), ("role", role), ("mode", mode)]);
                 for associated in entry.associated.clone() {
-                    self.item_ref(xml, associated)?;
+                    self.item_ref(xml, associated);
                 }
-                xml.close("group")?;
+                xml.close("group");
             }
         }
-        xml.close("groupSet")?;
-        xml.close("packageItem")
+        xml.close("groupSet");
+        xml.close("packageItem");
     }
 
     /// Writes a reference to an item, and to the group of its associated items.
-    fn item_ref(&self, xml: &mut XmlWriter<'_>, index: usize) -> io::Result<()> {
+    fn item_ref(&self, xml: &mut XmlWriter, index: usize) {
         let entry = &self.entries[index];
         let residref = [("residref", Some(text(entry.members, "uri").unwrap_or_default()))];
         // The main document is not an association of a document, so it has no key.
         if index == 0 {
-            xml.empty("itemRef", residref)?;
+            xml.empty("itemRef", residref);
         } else {
-            xml.open("itemRef", residref)?;
-            xml.leaf("altId", [("type", Some("tt:associd"))], entry.key)?;
-            xml.close("itemRef")?;
+            xml.open("itemRef", residref);
+            xml.leaf("altId", [("type", Some("tt:associd"))], entry.key);
+            xml.close("itemRef");
         }
         if !entry.associated.is_empty() {
-            xml.empty("groupRef", [("idref", Some(&group(index)))])?;
+            xml.empty("groupRef", [("idref", Some(&group(index)))]);
         }
-        Ok(())
     }
 }
 

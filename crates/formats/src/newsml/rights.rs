@@ -7,7 +7,6 @@ use super::{lexical, text};
 use crate::rights::SourceTypeIndicator;
 use metadata::{Licensor, RightsMetadata};
 use std::borrow::Cow;
-use std::io;
 
 /// The XMP properties, by their URIs, that have the same meaning as extension properties.
 mod property {
@@ -30,7 +29,7 @@ const PROVENANCE: [(&str, &str); 4] = [
 ];
 
 /// Writes the rights of a document and of its picture, or nothing if both have no rights.
-pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<()> {
+pub(super) fn write(xml: &mut XmlWriter, item: &mut ItemSource<'_>) {
     let holder = item.line("copyrightholder");
     let notice = item.text("copyrightnotice");
     let (link, expression) = rights_expression(item);
@@ -45,21 +44,21 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::R
         && link.or(expression.map(|e| e.0)).is_none()
         && stated == RightsInfo::default()
     {
-        return Ok(());
+        return;
     }
-    xml.open("rightsInfo", [])?;
-    item::write_named(xml, ("copyrightHolder", None), holder.as_deref())?;
-    xml.leaf_if_any("copyrightNotice", [], notice)?;
-    xml.leaf_if_any("usageTerms", [], terms)?;
+    xml.open("rightsInfo", []);
+    item::write_named(xml, ("copyrightHolder", None), holder.as_deref());
+    xml.leaf_if_any("copyrightNotice", [], notice);
+    xml.leaf_if_any("usageTerms", [], terms);
     if let Some(link) = link {
-        xml.empty("link", [("rel", Some("tt:linkedrights")), ("href", Some(link))])?;
+        xml.empty("link", [("rel", Some("tt:linkedrights")), ("href", Some(link))]);
     }
     if let Some((language, expression)) = expression {
         let attributes = [("langid", Some(language)), ("enctype", Some("text/plain"))];
-        xml.leaf("rightsExpressionData", attributes, expression)?;
+        xml.leaf("rightsExpressionData", attributes, expression);
     }
-    stated.write(xml)?;
-    xml.close("rightsInfo")
+    stated.write(xml);
+    xml.close("rightsInfo");
 }
 
 /// The part of the rights in the picture, besides the usage terms, that has a place in `rightsInfo`.
@@ -82,31 +81,30 @@ impl<'a> RightsInfo<'a> {
     }
 
     /// Writes the rights after the document's own rights, `dataMining` last as in the schema.
-    fn write(&self, xml: &mut XmlWriter<'_>) -> io::Result<()> {
+    fn write(&self, xml: &mut XmlWriter) {
         if let Some(page) = self.web_statement {
             let rel = ("reluri", Some(property::WEB_STATEMENT));
             if lexical::is_uri(page) {
-                xml.empty("link", [rel, ("href", Some(page))])?;
+                xml.empty("link", [rel, ("href", Some(page))]);
             } else {
-                xml.empty("rightsInfoExtProperty", [rel, ("value", Some(page))])?;
+                xml.empty("rightsInfoExtProperty", [rel, ("value", Some(page))]);
             }
         }
         for licensor in &self.licensors {
-            write_licensor(xml, licensor)?;
+            write_licensor(xml, licensor);
         }
         if let Some(constraints) = self.constraints {
             let rel = ("reluri", Some(property::OTHER_CONSTRAINTS));
-            xml.empty("rightsInfoExtProperty", [rel, ("value", Some(constraints))])?;
+            xml.empty("rightsInfoExtProperty", [rel, ("value", Some(constraints))]);
         }
-        match self.data_mining {
-            Some(term) => write_term(xml, "dataMining", term),
-            None => Ok(()),
+        if let Some(term) = self.data_mining {
+            write_term(xml, "dataMining", term);
         }
     }
 }
 
 /// Writes a licensor with its identifier, its web address and its name.
-fn write_licensor(xml: &mut XmlWriter<'_>, licensor: &Licensor<'_>) -> io::Result<()> {
+fn write_licensor(xml: &mut XmlWriter, licensor: &Licensor<'_>) {
     let element = "rightsInfoExtProperty";
     let id = licensor.id.map(lexical::one_line);
     let attributes = [
@@ -114,10 +112,13 @@ fn write_licensor(xml: &mut XmlWriter<'_>, licensor: &Licensor<'_>) -> io::Resul
         ("reluri", Some(property::LICENSOR)),
         ("value", licensor.url),
     ];
-    let Some(name) = licensor.name else { return xml.empty(element, attributes) };
-    xml.open(element, attributes)?;
-    xml.leaf("name", [], &lexical::one_line(name))?;
-    xml.close(element)
+    if let Some(name) = licensor.name {
+        xml.open(element, attributes);
+        xml.leaf("name", [], &lexical::one_line(name));
+        xml.close(element);
+    } else {
+        xml.empty(element, attributes);
+    }
 }
 
 /// Returns the digital source type of the picture, overridden by the type of the document; `None` if the picture
@@ -129,41 +130,29 @@ pub(super) fn digital_source_type<'a>(item: &ItemSource<'a>) -> Option<Cow<'a, s
 }
 
 /// Writes a term of a vocabulary. It is a URI except in files that violate the standard.
-pub(super) fn write_term(
-    xml: &mut XmlWriter<'_>,
-    element: &'static str,
-    term: &str,
-) -> io::Result<()> {
+pub(super) fn write_term(xml: &mut XmlWriter, element: &'static str, term: &str) {
     if lexical::is_uri(term) {
-        xml.empty(element, [("uri", Some(term))])
+        xml.empty(element, [("uri", Some(term))]);
     } else {
-        xml.empty(element, [("literal", Some(&*lexical::one_line(term)))])
+        xml.empty(element, [("literal", Some(&*lexical::one_line(term)))]);
     }
 }
 
 /// Writes the descriptions of a picture for people who do not see it.
-pub(super) fn write_descriptions(
-    xml: &mut XmlWriter<'_>,
-    rights: &RightsMetadata,
-) -> io::Result<()> {
+pub(super) fn write_descriptions(xml: &mut XmlWriter, rights: &RightsMetadata) {
     for (name, role) in DESCRIPTIONS {
-        xml.leaf_if_any("description", [("role", Some(role))], rights.text(name))?;
+        xml.leaf_if_any("description", [("role", Some(role))], rights.text(name));
     }
-    Ok(())
 }
 
 /// Writes the provenance of a picture as extension properties of the content.
-pub(super) fn write_provenance(
-    xml: &mut XmlWriter<'_>,
-    rights: &RightsMetadata,
-) -> io::Result<()> {
+pub(super) fn write_provenance(xml: &mut XmlWriter, rights: &RightsMetadata) {
     for (name, rel) in PROVENANCE {
         if let Some(text) = rights.text(name) {
             let attributes = [("reluri", Some(rel)), ("value", Some(text))];
-            xml.empty("contentMetaExtProperty", attributes)?;
+            xml.empty("contentMetaExtProperty", attributes);
         }
     }
-    Ok(())
 }
 
 /// Returns the URL of the rights, and the language and text of a rights expression.

@@ -7,22 +7,30 @@ use quick_xml::events::attributes::Attribute;
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 use quick_xml::name::QName;
 use std::borrow::Cow;
-use std::io;
 
 /// Attributes, each written only if it has a value.
 pub(super) type Attributes<'a, const N: usize> = [(&'static str, Option<&'a str>); N];
 
 /// A writer of elements with escaped text.
-pub(super) struct XmlWriter<'w> {
-    writer: Writer<&'w mut dyn io::Write>,
+pub(super) struct XmlWriter {
+    writer: Writer<Vec<u8>>,
 }
 
-impl<'w> XmlWriter<'w> {
+impl XmlWriter {
     /// Starts a document in UTF-8.
-    pub(super) fn start(out: &'w mut dyn io::Write) -> io::Result<XmlWriter<'w>> {
-        let mut writer = Writer::new(out);
-        writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
-        Ok(XmlWriter { writer })
+    pub(super) fn start() -> XmlWriter {
+        let mut xml = XmlWriter { writer: Writer::new(Vec::new()) };
+        xml.event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)));
+        xml
+    }
+
+    /// Returns the bytes of the document.
+    pub(super) fn finish(self) -> Vec<u8> {
+        self.writer.into_inner()
+    }
+
+    fn event(&mut self, event: Event<'_>) {
+        self.writer.write_event(event).expect("a list of bytes accepts all");
     }
 
     /// Opens an element of the schema.
@@ -30,25 +38,21 @@ impl<'w> XmlWriter<'w> {
         &mut self,
         name: &'static str,
         attributes: Attributes<'_, N>,
-    ) -> io::Result<()> {
-        self.writer.write_event(Event::Start(start(name, attributes)))
+    ) {
+        self.event(Event::Start(start(name, attributes)));
     }
 
     /// Opens an element of HTML, or writes it whole if it is void.
-    pub(super) fn open_html(
-        &mut self,
-        element: HtmlElement,
-        attributes: &[(String, String)],
-    ) -> io::Result<()> {
+    pub(super) fn open_html(&mut self, element: HtmlElement, attributes: &[(String, String)]) {
         let attributes = attributes.iter().map(|(key, value)| attribute(key, value));
         let start = BytesStart::new(element.name).with_attributes(attributes);
         let is_void = element.role == ElementRole::Void;
-        self.writer.write_event(if is_void { Event::Empty(start) } else { Event::Start(start) })
+        self.event(if is_void { Event::Empty(start) } else { Event::Start(start) });
     }
 
     /// Closes the innermost element, which must have this name.
-    pub(super) fn close(&mut self, name: &'static str) -> io::Result<()> {
-        self.writer.write_event(Event::End(BytesEnd::new(name)))
+    pub(super) fn close(&mut self, name: &'static str) {
+        self.event(Event::End(BytesEnd::new(name)));
     }
 
     /// Writes an element without content.
@@ -56,8 +60,8 @@ impl<'w> XmlWriter<'w> {
         &mut self,
         name: &'static str,
         attributes: Attributes<'_, N>,
-    ) -> io::Result<()> {
-        self.writer.write_event(Event::Empty(start(name, attributes)))
+    ) {
+        self.event(Event::Empty(start(name, attributes)));
     }
 
     /// Writes an element that contains only text.
@@ -66,10 +70,10 @@ impl<'w> XmlWriter<'w> {
         name: &'static str,
         attributes: Attributes<'_, N>,
         text: &str,
-    ) -> io::Result<()> {
-        self.open(name, attributes)?;
-        self.text(text)?;
-        self.close(name)
+    ) {
+        self.open(name, attributes);
+        self.text(text);
+        self.close(name);
     }
 
     /// Writes an element that contains only text, or nothing without a text.
@@ -78,15 +82,17 @@ impl<'w> XmlWriter<'w> {
         name: &'static str,
         attributes: Attributes<'_, N>,
         text: Option<&str>,
-    ) -> io::Result<()> {
-        text.map_or(Ok(()), |text| self.leaf(name, attributes, text))
+    ) {
+        if let Some(text) = text {
+            self.leaf(name, attributes, text);
+        }
     }
 
     /// Writes text, escaping it.
-    pub(super) fn text(&mut self, text: &str) -> io::Result<()> {
+    pub(super) fn text(&mut self, text: &str) {
         // Not left to quick-xml, which does not remove the characters that XML forbids.
         let escaped = escape(text, text_entity);
-        self.writer.write_event(Event::Text(BytesText::from_escaped(escaped)))
+        self.event(Event::Text(BytesText::from_escaped(escaped)));
     }
 }
 
