@@ -55,8 +55,8 @@ impl DocumentAnalysis {
         let files = AssetGroup::of_item(assets);
         let rights = RightsLayers { files, settings: &self.rights, item: rights };
         let stated = RightsTerms {
-            digital_source_type: rights.digital_source_type(),
-            data_mining: rights.data_mining(),
+            digital_source_type: rights.text("digitalSourceType"),
+            data_mining: rights.text("dataMining"),
         };
         let picture_hash = files.whole_picture().and_then(|picture| picture.picture_hash);
         let facts = IndexedFacts { stated, picture: picture_facts(files), picture_hash };

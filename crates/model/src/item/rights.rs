@@ -62,16 +62,6 @@ impl<'a> RightsLayers<'a> {
         self.strongest(name)?.text(name)
     }
 
-    /// Returns the effective digital source type, as the URI of a term.
-    pub fn digital_source_type(&self) -> Option<&'a str> {
-        self.text("digitalSourceType")
-    }
-
-    /// Returns the effective constraint on data mining, as the URI of a term.
-    pub fn data_mining(&self) -> Option<&'a str> {
-        self.text("dataMining")
-    }
-
     /// Reports whether a property is among the stated rights.
     pub fn is_stated(&self, name: &str) -> bool {
         self.above_file().any(|layer| layer.get(name).is_some())
