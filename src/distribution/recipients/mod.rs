@@ -359,7 +359,7 @@ fn admit_new_addresses(
     user: UserId,
     recipients: &[(NewRecipient, String)],
     now: Timestamp,
-) -> Result<Option<MailClearance>, DbError> {
+) -> DbResult<Option<MailClearance>> {
     let day = hour_of(now).div_euclid(DAY_HOURS) * DAY_HOURS;
     let subject = format!("new:{user}");
     let mut admitted = tx.mails_in_hour(&subject, day)?;

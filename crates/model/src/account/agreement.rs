@@ -56,7 +56,7 @@ pub struct Product {
 }
 
 /// The download counters of a prepaid agreement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PrepaidDownloads {
     pub total: u32,
     pub remaining: u32,
