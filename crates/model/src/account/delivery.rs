@@ -10,7 +10,7 @@ use crate::limits::DELIVERY_ERROR_CHARS_MAX;
 use crate::text::shorten;
 use crate::{CropSpec, ItemKey};
 
-/// The state of a delivery: queued, then sending, then delivered, failed or, before a retry, queued again.
+/// The state of a delivery: queued, then sending, then delivered, failed, or queued until its retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(EnumString, IntoStaticStr, VariantNames)]
@@ -22,21 +22,21 @@ pub enum DeliveryState {
     Sending,
     /// The receiving system has accepted the files.
     Delivered,
-    /// Given up: after the last retry, or at once if no retry can help. A new request or the operator can queue it
-    /// again.
+    /// Given up: after the last retry, or at once if no retry can help.
     Failed,
 }
 
 crate::impl_as_str!(DeliveryState);
 
 /// The delivery of one version of an item through one channel. There is at most one for each channel, item and
-/// version: a repeated request returns it, and queues it again if it failed (contract deliveries-5).
+/// version: a repeated request returns it, and queues it again if it failed (contract deliveries-5). The user or the
+/// operator can also queue a delivered or failed one again by its id, without a purchase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     pub id: Uuid,
     /// The user who requested the delivery and owns the channel.
     pub user: UserId,
-    /// The organization for which the user acted.
+    /// The organization for which the user last requested the delivery.
     pub organization: OrganizationId,
     /// The channel, which may have been removed since.
     pub channel: ChannelId,
@@ -44,25 +44,29 @@ pub struct Delivery {
     /// The crop to deliver, in pixels of the Hires image (the full-size original), if the request named the item by a
     /// URI with a crop.
     pub crop: Option<CropSpec>,
-    /// A key that changes with the item's document, the formats of the channel and the crop.
+    /// A short hash that identifies the item's stored document, the formats of the channel and the crop, computed by
+    /// `version` in `src/distribution/delivery/request.rs`. Webhooks send it to the receiver.
     pub version: String,
-    /// The agreement for the purchase, if the request named one.
+    /// The agreement that the last request named for the purchase of the item, which precedes queueing.
     pub agreement: Option<AgreementId>,
     pub state: DeliveryState,
-    /// The number of attempts since the time `queued`, with the attempt in flight.
+    /// The number of attempts, including the attempt in flight but not those that a shutdown aborted. Starts again
+    /// at 0 when a user or the operator queues the delivery.
     pub attempts: u32,
-    /// The time of the next attempt; `None` if there is none. While an attempt is in flight, the time at which the
-    /// sending node's claim expires, so that a different node may send the delivery.
+    /// The time of the next attempt; `None` once the delivery is delivered or failed. While an attempt is in flight,
+    /// the time at which the sending node's claim expires, so that a different node may send the delivery.
     pub next_attempt: Option<Timestamp>,
-    /// The reason why the last attempt failed, from [`shorten_reason`].
+    /// The reason why the last attempt failed, from [`shorten_reason`]. Stays until an attempt succeeds, or a user
+    /// or the operator queues the delivery again.
     pub error: Option<String>,
-    /// The time of the request.
+    /// The time of the first request.
     pub created: Timestamp,
-    /// The time at which a request or the operator last queued the delivery. Its retries end a fixed time after that.
+    /// The time at which a user or the operator last queued the delivery. A retry does not change it. Retries end
+    /// [`RetryPolicy::deadline`](crate::RetryPolicy::deadline) after it.
     pub queued: Timestamp,
     /// The time of the last change of state.
     pub updated: Timestamp,
-    /// The time at which the receiving system accepted the files, once it has.
+    /// The time at which the receiving system last accepted the files; `None` if it never has.
     pub delivered: Option<Timestamp>,
 }
 
