@@ -5,18 +5,21 @@ use std::fmt;
 use strum::{EnumIter, EnumString, IntoEnumIterator, IntoStaticStr, VariantArray, VariantNames};
 
 /// A right of a token, or a set of claims in its id token. Scopes are printed in this order.
+///
+/// [`Permission::scopes`](super::Permission::scopes) returns the scopes that an API requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[derive(EnumIter, EnumString, IntoStaticStr, VariantArray, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 #[repr(u16)]
 pub enum Scope {
-    // The values only make up a bit mask in memory; tokens are stored with the names of their scopes.
+    // The values only make up a bit mask in memory; tokens are stored with the names of their scopes. `VariantArray`
+    // lists the scopes for `Permission::scopes`, `VariantNames` lists their names for OpenID discovery.
     /// Adds OpenID Connect: the identity of the user.
     OpenId = 1,
     /// Exposes the claim `roles`. Every API requires this scope.
-    Roles = 4,
+    Roles = 2,
     /// Exposes the claim `email`.
-    Email = 2,
+    Email = 4,
     /// Exposes the claims `name`, `family_name`, `given_name`, `user_id`.
     User = 8,
     /// Exposes the claims `customer_id`, `customer_name`, `department`.
@@ -24,7 +27,7 @@ pub enum Scope {
     /// Permits reading and updating the profile. Two extensions of the contract require it: revoking keys and
     /// writing channels.
     Profile = 32,
-    /// Permits reading and updating collections; no API requires it.
+    /// Permits reading and updating collections, for which `roles` suffices unless the client's scopes are enforced.
     Collection = 64,
     /// Permits administering the organization's users.
     Admin = 128,
@@ -45,7 +48,7 @@ pub struct ScopeSet(u16);
 /// The reason for refusing a `scope` parameter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScopeError {
-    /// The text is not a list of words of printable ASCII without quotes, separated by single spaces.
+    /// The text is not a list of words of printable ASCII without `"` and `\`, separated by single spaces.
     #[error("scope is not a list of words separated by one space")]
     Malformed,
     /// A word is not a known scope.
@@ -142,7 +145,7 @@ mod tests {
 
     #[test]
     fn ok_scopes_print_as_they_are_parsed() {
-        for bits in 0..256 {
+        for bits in 0..=ScopeSet::for_session().0 {
             let scopes = ScopeSet(bits);
             assert_eq!(ScopeSet::parse(&scopes.to_string()), Ok(scopes));
         }
