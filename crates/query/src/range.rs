@@ -58,7 +58,7 @@ impl RangeLiteral {
         let from = parse_bound(scanner, kind, from_inclusive)?;
         scanner.skip_space();
         let position = scanner.position();
-        // `bound` consumes the text up to a space or bracket, whatever it is.
+        // `bound` consumes the text even if it is not `TO`, so its position is taken before.
         if scanner.bound() != "TO" {
             return Err(QueryError { what: "expected TO".to_owned(), position });
         }
@@ -75,7 +75,7 @@ impl RangeLiteral {
         Ok(Self { from, until, start })
     }
 
-    /// Creates the range of a single value: all of a day, or one number.
+    /// Creates the range of a single value: one number, or all of a year, month, day, second or millisecond.
     pub(super) fn from_value(text: &str, position: usize) -> Self {
         let bound = Some(RangeBound { text: text.to_owned(), position, inclusive: true });
         Self { from: bound.clone(), until: bound, start: position }
@@ -89,13 +89,13 @@ impl RangeLiteral {
             OrderedField::Date(field) => {
                 let dates = self.dates(field, zone)?;
                 let bounds = dates.from.zip(dates.until);
-                // The end of dates is exclusive, so equal bounds are an empty range.
+                // `DateRange::until` is exclusive, so equal bounds are an empty range.
                 (Query::Dates(dates), bounds.is_some_and(|(from, until)| until <= from))
             }
             OrderedField::Number(field) => {
                 let numbers = self.numbers(field)?;
                 let bounds = numbers.from.zip(numbers.until);
-                // Both bounds of numbers are inclusive, so equal bounds contain one value.
+                // Both bounds of `NumericRange` are inclusive, so equal bounds contain one value.
                 (Query::Numbers(numbers), bounds.is_some_and(|(from, until)| until < from))
             }
         };
@@ -107,8 +107,8 @@ impl RangeLiteral {
         Ok(query)
     }
 
-    /// Parses the bounds as dates. A bound is the interval of a year, month, day or second: an inclusive bound includes
-    /// all of it, an exclusive bound skips all of it.
+    /// Parses the bounds as dates. A bound is the interval of a year, month, day, second or millisecond: an inclusive
+    /// bound includes all of it, an exclusive bound skips all of it.
     fn dates(&self, field: DateField, zone: &TimeZone) -> Result<DateRange, QueryError> {
         let from = match &self.from {
             Some(bound) if bound.inclusive => Some(bound.interval(zone)?.start),
@@ -123,7 +123,8 @@ impl RangeLiteral {
         Ok(DateRange { field, from, until })
     }
 
-    /// Parses the bounds as numbers. An exclusive bound becomes the next representable number, which is included.
+    /// Parses the bounds as numbers. An exclusive bound becomes the next representable number, which is included. Next
+    /// to the largest or smallest number this is an infinity, so the range is valid and contains nothing.
     fn numbers(&self, field: NumberField) -> Result<NumericRange, QueryError> {
         let from = match &self.from {
             Some(bound) if bound.inclusive => Some(bound.number()?),
