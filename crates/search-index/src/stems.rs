@@ -4,11 +4,14 @@
 //! stemmed in every language, and each stem is looked up among the documents of that language.
 //!
 //! Stemming needs the accents, since `å` and `a` in an ending differ: `område` and `omrade` have different stems.
-//! So the exact spelling is stemmed, and the accents are removed from the stem afterwards. The index has both
-//! spellings of a stem, `mot` and `möt` of `möten`. As with whole words, a query without accents finds every
-//! spelling, and a query with an accent finds only that spelling. Only accents of the stem count: the Finnish
-//! `veneessä` finds `vene` and `veneet`. If an algorithm removes an umlaut from a stem, the index keeps it:
-//! `häuser` finds `häusern` but not `haus`, while `haus` finds all three.
+//! So a word is stemmed as spelled, and the accents are removed from the stem afterwards. The spelling of a [`Word`]
+//! is `exact`, in lower case with accents, or `folded` if it has no accents and `exact` is `None`.
+//!
+//! The index has both spellings of a stem, `mot` and `möt` of `möten`. As with whole words, a query without accents
+//! finds every spelling, and a query with an accent finds only that spelling. Accents of the ending do not count: the
+//! Finnish `veneessä` finds `vene` and `veneet`. If an algorithm removes an umlaut from a stem, [`restore_accents`]
+//! puts it back: the German `häuser` finds `häuser` and `häusern` but not `haus`, while `haus` finds `haus`, `häuser`
+//! and `häusern`.
 
 use std::collections::HashMap;
 
@@ -16,11 +19,12 @@ use frostem::{Algorithm, Stemmer};
 use query::{IndexedDocument, TextField, Word, WordPattern, words};
 use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 
-/// Returns whether `found` is an inflected form of `searched`, by the rules of a search for forms. `found` is a
-/// word of a text in the language of `tag`.
+/// Returns whether a search for inflected forms of `searched` finds the word `found` of a text in the language of
+/// `tag`: their stems are equal without accents and, if the stem of `searched` has accents, also with them.
 pub fn is_form_of(found: &Word, searched: &Word, tag: &str) -> bool {
     // Forms differ only in their endings, and the first letter rules out most words of a text.
     found.folded.chars().next() == searched.folded.chars().next()
+        // Documents have no stems of words with digits, and a stem with a digit equals none without one.
         && !found.folded.contains(char::is_numeric)
         && StemLanguage::for_tag(tag).iter().any(|language| {
             let found = language.stem(found);
@@ -78,11 +82,10 @@ impl StemLanguage {
 
     /// Returns the stem of a word.
     pub(crate) fn stem(self, word: &Word) -> Stem {
-        // Endings depend on accents: `område` and `omrade` have different stems.
         let spelled = word.exact.as_deref().unwrap_or(&word.folded);
         let stem = Stemmer::new(self.algorithm()).stem(spelled);
         let folded = fold(&stem);
-        let accented = word.exact.as_deref().and_then(|exact| accented(exact, &folded));
+        let accented = word.exact.as_deref().and_then(|exact| restore_accents(exact, &folded));
         Stem { folded, accented }
     }
 
@@ -116,12 +119,12 @@ fn fold(word: &str) -> String {
 }
 
 /// Returns the stem `folded` with the accents of the word `exact` restored; `None` if the stem has no accents.
-fn accented(exact: &str, folded: &str) -> Option<String> {
+fn restore_accents(exact: &str, folded: &str) -> Option<String> {
     let mut restored = String::with_capacity(exact.len());
     let mut rest = folded;
     let mut buffer = [0; 4];
     for c in exact.chars() {
-        // Algorithms also change the last letters of a stem; these are copied from the stem.
+        // Where the algorithm has changed the ending, the rest of the stem is taken as it is.
         let Some(remaining) = rest.strip_prefix(fold(c.encode_utf8(&mut buffer)).as_str()) else {
             break;
         };
@@ -139,11 +142,13 @@ const STEMS_CACHED_MAX: usize = 100_000;
 /// times as slow as a cache hit.
 #[derive(Default)]
 pub(crate) struct DocumentStemmer {
-    /// Stems by language code followed by the word as spelled.
+    /// Stems by language code followed by the word as spelled. All codes have two letters, so that no separator is
+    /// needed.
     cache: HashMap<String, CachedStem>,
     /// A reusable buffer for the cache key.
     key: String,
-    /// The number of the current text, which identifies it in [`CachedStem`].
+    /// The number of the current text from 1, which identifies it in [`CachedStem`]. It serves all languages of the
+    /// text, since the cache key contains the language.
     text_number: u64,
 }
 
@@ -151,13 +156,14 @@ pub(crate) struct DocumentStemmer {
 struct CachedStem {
     /// `None` for a token that is not stemmed, such as a number.
     stem: Option<Stem>,
-    /// The number of the last text in which the word occurred.
+    /// The number of the last text in which the word occurred; 0 before the first one.
     text_number: u64,
 }
 
 impl DocumentStemmer {
-    /// Returns the stem terms of a document, separated by single spaces, possibly repeated. `accents` contains the
-    /// tokens of words with accents, as spelled in the index.
+    /// Returns the stem terms of a document, such as `b=sv.hund`, separated by single spaces, possibly repeated.
+    /// `accents` contains the tokens of [`IndexedDocument::tags`] for words with accents, such as `b==lågar` in the
+    /// body and `==lågar` anywhere.
     ///
     /// Only words of texts have stems. Names of persons and places, bylines, codes and words with digits match
     /// only as written.
@@ -165,6 +171,7 @@ impl DocumentStemmer {
     /// If a text has two spellings of a word, `lagar` and `lågar`, only the spelling with the accent is stemmed,
     /// since the folded text does not show the spelling of each occurrence.
     pub(crate) fn document_terms(&mut self, indexed: &IndexedDocument, accents: &str) -> String {
+        // In the order of `STEM_FIELDS`.
         let texts = [&indexed.headline, &indexed.description, &indexed.body];
         let languages = StemLanguage::for_tag(&indexed.language);
         let mut terms = String::with_capacity(texts.iter().map(|text| text.len() * 2).sum());
@@ -177,7 +184,9 @@ impl DocumentStemmer {
                         push_stem(&mut terms, letter, *language, stem);
                     }
                 }
+                // Folded words, as in every text of an `IndexedDocument`.
                 for word in text.split(' ').filter(|word| !word.is_empty()) {
+                    // Accented words are looked up last, as only the first occurrence of a word has a stem here.
                     let stem = self.stem_once(*language, word);
                     if let Some(stem) = stem.filter(|_| !has_spelling(&accented, word)) {
                         push_stem(&mut terms, letter, *language, stem);
@@ -211,7 +220,8 @@ impl DocumentStemmer {
     }
 }
 
-/// Returns the words with accents in a text field, sorted by their folded forms.
+/// Returns the words with accents in the text field `letter`, sorted by their folded forms. `accents` is as in
+/// [`DocumentStemmer::document_terms`].
 fn accented_words(letter: &str, accents: &str) -> Vec<Word> {
     let mut found: Vec<Word> = Vec::new();
     for token in accents.split(' ') {
@@ -239,22 +249,22 @@ fn push_stem(terms: &mut String, letter: &str, language: StemLanguage, stem: &St
     }
 }
 
-/// Returns the search terms for `pattern`. A document with a form of the word has at least one of them.
+/// Returns the search terms for `pattern`, which has one word like every pattern with [`WordPattern::forms`]. A
+/// document with a form of the word has at least one of them.
 pub(crate) fn query_terms(pattern: &WordPattern) -> Vec<String> {
     let mut terms = Vec::new();
-    for word in &pattern.words {
-        for language in StemLanguage::iter() {
-            let Stem { folded, accented } = language.stem(word);
-            // An accent in the query is significant (contract search-14); the index has both spellings of a stem.
-            let stem = accented.unwrap_or(folded);
-            for (letter, field) in STEM_FIELDS {
-                if pattern.place != TextField::Anywhere && pattern.place != field {
-                    continue;
-                }
-                let mut term = String::new();
-                push_term(&mut term, letter, language, &stem);
-                terms.push(term);
+    let [word] = pattern.words.as_slice() else { return terms };
+    for language in StemLanguage::iter() {
+        let Stem { folded, accented } = language.stem(word);
+        // An accent in the query is significant (contract search-14); the index has both spellings of a stem.
+        let stem = accented.unwrap_or(folded);
+        for (letter, field) in STEM_FIELDS {
+            if pattern.place != TextField::Anywhere && pattern.place != field {
+                continue;
             }
+            let mut term = String::new();
+            push_term(&mut term, letter, language, &stem);
+            terms.push(term);
         }
     }
     terms
@@ -273,7 +283,8 @@ mod tests {
     fn check(language: StemLanguage, word: &str, folded: &str, accented: Option<&str>) {
         let word = words(word).next().unwrap();
         let expected = Stem { folded: folded.to_owned(), accented: accented.map(str::to_owned) };
-        assert_eq!(language.stem(&word), expected, "other stems are another ANALYSIS");
+        let advice = "if stems change, raise `ANALYSIS` in crates/search-index/src/lib.rs, which rebuilds the index";
+        assert_eq!(language.stem(&word), expected, "{advice}");
     }
 
     #[test]
