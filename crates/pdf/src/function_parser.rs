@@ -65,20 +65,20 @@ fn table(
     samples: Vec<u8>,
 ) -> Option<FunctionKind> {
     let document = scope.document;
-    let bits = count(document, dictionary, b"BitsPerSample")?;
+    let bits_per_sample = count(document, dictionary, b"BitsPerSample")?;
     let sizes = match entry(document, dictionary, b"Size") {
         Object::Array(_) => numbers(document, dictionary, b"Size")?,
         _ => vec![real(count(document, dictionary, b"Size")?)],
     };
     let size: Vec<usize> = sizes.iter().map(|size| index(*size, 1 << 20)).collect();
     let total = size.iter().try_fold(range.len(), |total, size| total.checked_mul(*size))?;
-    let is_valid = matches!(bits, 1 | 2 | 4 | 8 | 12 | 16 | 24 | 32)
+    let is_valid = matches!(bits_per_sample, 1 | 2 | 4 | 8 | 12 | 16 | 24 | 32)
         && size.len() == domain.len()
         && (1..=INPUTS_MAX).contains(&size.len())
         && !size.contains(&0)
         && !range.is_empty()
         // A table that lacks a few bytes is accepted; missing samples are 0.
-        && total.checked_mul(bits)?.div_ceil(8) <= samples.len().saturating_add(64);
+        && total.checked_mul(bits_per_sample)?.div_ceil(8) <= samples.len().saturating_add(64);
     if !is_valid {
         return None;
     }
@@ -86,7 +86,7 @@ fn table(
     let encode = intervals_or(document, dictionary, b"Encode", whole_table);
     let mut decode = intervals_or(document, dictionary, b"Decode", range.to_vec());
     decode.truncate(range.len());
-    Some(FunctionKind::Sampled(SampleTable { size, bits, encode, decode, samples }))
+    Some(FunctionKind::Sampled(SampleTable { size, bits_per_sample, encode, decode, samples }))
 }
 
 /// Returns the intervals of an array entry, or the default if the entry has too few.
