@@ -39,10 +39,10 @@ pub use metadata_field::{
 };
 pub use renditions::{DocumentRequest, RenditionScaling, RenditionSizes};
 pub use rights::{
-    RightsLayers, RightsStatementError, RightsUpdate, parse_rights_statement, parse_stored_rights,
+    RightsLayers, RightsStatementError, RightsStatements, RightsUpdate, parse_rights_statement,
+    parse_stored_rights,
 };
 pub use schema::{SCHEMA, SchemaViolation};
-pub use stated_rights::RightsStatements;
 
 /// The properties that contain nested documents.
 const NESTED: [&str; 2] = ["associations", "assignments"];

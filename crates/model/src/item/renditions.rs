@@ -272,7 +272,7 @@ impl DocumentRequest<'_> {
         let item = if association.is_none() { item } else { &none };
         let files = AssetGroup::new(self.assets, association);
         let layers = RightsLayers { files, settings, item };
-        stated_rights::state(fields, layers, self.with_file_rights);
+        stated_rights::write_rights(fields, layers, self.with_file_rights);
     }
 
     /// Builds the renditions of the item, or of one of its associated objects.

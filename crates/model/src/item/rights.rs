@@ -41,6 +41,16 @@ pub struct RightsLayers<'a> {
     pub item: &'a RightsMetadata,
 }
 
+/// The layers of [`RightsLayers`] that are not stored with the files. A request for a document passes them, and the
+/// document adds the files of the item and of each associated object.
+#[derive(Clone, Copy, Debug)]
+pub struct RightsStatements<'a> {
+    /// The default rights of every picture, from the settings.
+    pub settings: &'a RightsMetadata,
+    /// The rights override of the item.
+    pub item: &'a RightsMetadata,
+}
+
 impl<'a> RightsLayers<'a> {
     /// Merges all layers to the effective rights.
     pub fn effective(&self) -> RightsMetadata {

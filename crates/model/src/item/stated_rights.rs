@@ -10,14 +10,15 @@
 //! | `instructions` | `ednote` |
 //! | `copyrightOwners` | `copyrightholder` |
 //!
-//! Stated rights ([`RightsLayers::stated`]) replace the document's value. Rights that only the file has fill an
-//! empty place, and only in the first three rows: a note or an owner that an editor removed from the document must
-//! not return from the file. A value that would break the schema is left out, because a served document is always
-//! valid (contract items-5).
+//! Rights are stated if a layer above the file has them: the settings, the source or the rights override
+//! ([`RightsLayers::stated`]). Stated rights replace the document's value. Rights that only the file has are written
+//! where the document has no value, not even an empty one, and only in the first three rows: a note or an owner that
+//! an editor removed from the document must not return from the file.
 //!
-//! The stored document stays as its provider sent it.
+//! A value that would break the schema is not written, because a served document is always valid (contract items-5).
+//! The document then keeps its own value, even if the right is stated. The stored document stays as its provider
+//! sent it.
 
-use metadata::RightsMetadata;
 use metadata::rights::DIGITAL_SOURCE_TYPES;
 use serde_json::{Map, Value, json};
 
@@ -25,35 +26,27 @@ use super::RightsLayers;
 use super::schema;
 use super::web_address::is_web;
 
-/// The rights in an item that are not in its files.
-#[derive(Clone, Copy, Debug)]
-pub struct RightsStatements<'a> {
-    /// The default rights of every picture, from the settings.
-    pub settings: &'a RightsMetadata,
-    /// The rights override of the item.
-    pub item: &'a RightsMetadata,
-}
-
 /// Writes `rights` into the properties `fields` of a document.
 ///
-/// Without `with_file_rights`, rights that only the file has are left out.
-pub(super) fn state(
+/// Without `with_file_rights`, only stated rights are written. It is false for formats that contain the rights of the
+/// file elsewhere, or have no place for them.
+pub(super) fn write_rights(
     fields: &mut Map<String, Value>,
     rights: RightsLayers<'_>,
     with_file_rights: bool,
 ) {
     if let Some(term) = text(rights, "digitalSourceType", with_file_rights) {
-        state_source_type(fields, term, rights.is_stated("digitalSourceType"));
+        write_source_type(fields, term, rights.is_stated("digitalSourceType"));
     }
     if let Some(page) = text(rights, "webstatementRights", with_file_rights) {
-        state_page(fields, page, rights.is_stated("webstatementRights"));
+        write_page(fields, page, rights.is_stated("webstatementRights"));
     }
     if let Some(terms) = text(rights, "usageTerms", with_file_rights)
         && (rights.is_stated("usageTerms") || !fields.contains_key("usageterms"))
     {
         insert(fields, "usageterms", terms.into());
     }
-    if let Some(note) = text(rights, "instructions", false) {
+    if let Some(note) = stated_text(rights, "instructions") {
         insert(fields, "ednote", note.into());
     }
     if rights.is_stated("copyrightOwners")
@@ -65,16 +58,22 @@ pub(super) fn state(
 
 /// Returns the text of a right, if it is stated or if `with_file_rights` is set.
 fn text<'a>(rights: RightsLayers<'a>, name: &str, with_file_rights: bool) -> Option<&'a str> {
-    rights.text(name).filter(|_| with_file_rights || rights.is_stated(name))
+    if with_file_rights { rights.text(name) } else { stated_text(rights, name) }
+}
+
+/// Returns the text of a right, if it is stated.
+fn stated_text<'a>(rights: RightsLayers<'a>, name: &str) -> Option<&'a str> {
+    rights.text(name).filter(|_| rights.is_stated(name))
 }
 
 /// Adds the digital source type `term`, a URI, to the trust indicators.
 ///
 /// An indicator of the same kind in the document is replaced if `replaces` is true. Otherwise it stays, and `term`
 /// is not added.
-fn state_source_type(fields: &mut Map<String, Value>, term: &str, replaces: bool) {
+fn write_source_type(fields: &mut Map<String, Value>, term: &str, replaces: bool) {
     let Some(indicator) = trust_indicator(term) else { return };
-    // Both vocabularies say how the picture was created: that of the term, and the usual one of the IPTC.
+    // An indicator is of the same kind if its vocabulary is that of the term or that of the IPTC. Both are `Some`, so
+    // an indicator without a vocabulary is of a different kind.
     let schemes = [scheme_of(&indicator), Some(DIGITAL_SOURCE_TYPES.base.trim_end_matches('/'))];
     let own = fields.get("trustindicator").and_then(Value::as_array);
     let mut indicators = own.cloned().unwrap_or_default();
@@ -90,7 +89,8 @@ fn state_source_type(fields: &mut Map<String, Value>, term: &str, replaces: bool
 /// Splits the URI of a term into a trust indicator: the vocabulary and the code in it.
 fn trust_indicator(term: &str) -> Option<Value> {
     let (scheme, code) = term.rsplit_once('/')?;
-    // A URI without a path does not name a term of a vocabulary.
+    // A URI without a path names no term of a vocabulary: `https://a.example` is split after `https:/`, which is not a
+    // web address.
     let is_term = !code.is_empty() && is_web(scheme);
     is_term.then(|| json!({ "scheme": format!("{scheme}/"), "code": code }))
 }
@@ -101,9 +101,12 @@ fn scheme_of(indicator: &Value) -> Option<&str> {
 }
 
 /// Writes the address of the page about the rights, if it is a web address.
-fn state_page(fields: &mut Map<String, Value>, page: &str, replaces: bool) {
+///
+/// An address in the document is replaced if `replaces` is true; encoded rights always stay.
+fn write_page(fields: &mut Map<String, Value>, page: &str, replaces: bool) {
     let own = fields.get("rightsinfo");
-    // The schema allows an address or encoded rights, and encoded rights say more.
+    // The schema requires exactly one of `linkedrights` and `encodedrights`, so a document with `rightsinfo` has an
+    // address or encoded rights. Encoded rights say more than an address.
     let is_free = own.is_none_or(|own| replaces && own.get("encodedrights").is_none());
     if is_free && is_web(page) {
         let mut info = own.and_then(Value::as_object).cloned().unwrap_or_default();
@@ -131,6 +134,8 @@ fn insert(fields: &mut Map<String, Value>, name: &str, value: Value) {
 
 #[cfg(test)]
 mod tests {
+    use metadata::RightsMetadata;
+
     use super::*;
     use crate::item::{Asset, AssetFile, AssetGroup, PictureFile};
     use crate::{ContentHash, RenditionName, Size};
@@ -156,7 +161,7 @@ mod tests {
         let files = AssetGroup::of_item(&picture);
         let layers = RightsLayers { files, settings: &none, item: &none };
         let mut fields = document.as_object().expect("object").clone();
-        state(&mut fields, layers, with_file_rights);
+        write_rights(&mut fields, layers, with_file_rights);
         Value::Object(fields)
     }
 
@@ -173,7 +178,7 @@ mod tests {
         let layers = RightsLayers { files, settings: &none, item: &item };
         for with_file_rights in [false, true] {
             let mut fields = document.as_object().expect("object").clone();
-            state(&mut fields, layers, with_file_rights);
+            write_rights(&mut fields, layers, with_file_rights);
             assert_eq!(&Value::Object(fields), expected, "{rights}");
         }
     }
