@@ -1,4 +1,4 @@
-//! Writes WebP, at a few times the cost of JPEG. WebP is not read.
+//! Writes WebP: smaller files than JPEG, at a dozen times the cost. WebP is not read.
 //!
 //! `webp_encoder` encodes the pixels. This module adds the extended header and the chunks for a colour profile,
 //! EXIF and XMP (RFC 9649, section 2.7). WebP has no place for IIM, so it is omitted; XMP has the same texts.
@@ -15,6 +15,7 @@ pub static CODEC: ImageCodec = ImageCodec {
     extension: ".webp",
     other_extensions: &[],
     mime_type: "image/webp",
+    // Lets `ImageFormat::of_file` name a WebP file, although it cannot be opened.
     magic: &[(0, b"RIFF"), (8, b"WEBP")],
     decoder: None,
     encode,
@@ -24,19 +25,25 @@ pub static CODEC: ImageCodec = ImageCodec {
     supports_cmyk: false,
     side_px_max: webp_encoder::SIDE_PX_MAX,
     pixels_max: u64::MAX,
+    // Times the cost of JPEG, measured with `METHOD`.
     encoding_cost: 12,
-    // The planes, the file, and the copy in RGB that grey pictures need.
-    encoder_bytes_per_pixel: |_| 7,
+    // 4 for the planes and the file, 3 for the copy in RGB that grey pictures need. The chroma is always subsampled.
+    encoder_bytes_per_pixel: |_sampling| 4 + 3,
 };
 
-/// libwebp's method. 3 and 4 need more than twice the time and save a twentieth of the bytes at the same quality,
-/// but at equal bytes they score no better in SSIMULACRA2 (four photographs at 1,024 pixels).
+/// libwebp's method. Methods 3 and 4 need more than twice the time and save a twentieth of the bytes at the same
+/// quality, but at equal bytes they score no better in SSIMULACRA2 (four photographs at 1,024 pixels).
 const METHOD: u8 = 2;
 
-/// libwebp's quality for quality 0, 10, ... 100. For photographs of 1,024 pixels it gives about a tenth fewer
-/// bytes than a JPEG of this quality. Measured with method 4, and lowered by the bytes that method 2 adds. To
-/// reach the SSIMULACRA2 score of a JPEG of quality 85, WebP needs 40 % more bytes, and a WebP as large as the
-/// JPEG is of no use.
+/// libwebp's quality for quality 0, 10, ... 100.
+///
+/// The table aims at a tenth fewer bytes than our JPEG of the same quality has, and accepts a lower score: clients ask
+/// for WebP because it is smaller. At quality 85, a WebP with the SSIMULACRA2 score of the JPEG would have 40 % more
+/// bytes than the JPEG (`benches/RESULTS.md`, "Small renditions").
+///
+/// To measure it again, encode photographs of 1,024 pixels at each of the qualities as JPEG and as WebP, and choose
+/// the values at which the WebPs have nine tenths of the bytes. These values were found with method 4. Method 2 writes
+/// a twentieth more bytes at the same value, so they were lowered until the files were as small as before.
 const QUALITIES: [f32; 11] = [0.0, 3.0, 11.0, 24.5, 43.0, 55.0, 66.5, 74.0, 80.0, 87.0, 100.0];
 
 /// Flags of the extended header.
@@ -62,6 +69,8 @@ fn encode(picture: &UnencodedPicture<'_>) -> Result<Vec<u8>, RasterError> {
     })
 }
 
+/// Adds the extended header, the profile and the metadata to a file that [`encode`] returned. Such a file has only one
+/// chunk, the frame; other chunks would be lost.
 fn embed(file: &[u8], attachments: &ImageAttachments<'_>) -> Result<Vec<u8>, RasterError> {
     let frame = frame_of(file).ok_or_else(damaged)?;
     let sides = canvas(frame).ok_or_else(damaged)?;
@@ -104,7 +113,7 @@ fn frame_of(file: &[u8]) -> Option<&[u8]> {
     if !(file.starts_with(b"RIFF") && file.get(8..)?.starts_with(b"WEBP")) {
         return None;
     }
-    let mut chunks = &file[HEAD_BYTES..];
+    let mut chunks = file.get(HEAD_BYTES..)?;
     loop {
         let (kind, rest) = chunks.split_first_chunk::<4>()?;
         let (length, rest) = rest.split_first_chunk::<4>()?;
@@ -119,6 +128,7 @@ fn frame_of(file: &[u8]) -> Option<&[u8]> {
 
 /// Reads the sides of a key frame in the form of the extended header: each less 1, in three bytes.
 fn canvas(frame: &[u8]) -> Option<[u8; 6]> {
+    // A frame begins with its tag, three bytes; then come the start code and two bytes for each side.
     let (start_code, sides) = frame.get(3..10)?.split_first_chunk::<3>()?;
     if *start_code != START_CODE {
         return None;
