@@ -1,4 +1,7 @@
-//! Builds optimal Huffman tables (ITU-T T.81, annex K.2) and writes entropy-coded data.
+//! Builds optimal Huffman tables and writes entropy-coded data (ITU-T T.81).
+//!
+//! The tables are built by the package-merge algorithm in place of the method of annex K.2, which shortens codes of
+//! more than 16 bits afterwards and so is not always optimal.
 
 use crate::scan::bits::EntropyWriter;
 use crate::scan::tables::{HuffmanCodes, HuffmanSpec};
@@ -29,41 +32,40 @@ impl HuffmanTable {
 
     /// Returns the number of bytes of the definition in a DHT segment.
     pub(super) fn definition_bytes(&self) -> usize {
-        17 + self.spec.symbols.len()
+        // A byte with class and number, and the number of codes of each length.
+        1 + LENGTH_MAX + self.spec.symbols.len()
     }
 
     /// Returns the number of bits of all codes of the symbols of a histogram.
     pub(super) fn code_bits(&self, histogram: &Histogram) -> u64 {
-        let pairs = (0u8..=255).zip(histogram);
-        pairs
-            .map(|(symbol, &count)| u64::from(count) * u64::from(self.codes.code_of(symbol).1))
-            .sum()
+        let mut bits = 0;
+        for (symbol, &count) in (0u8..=255).zip(histogram) {
+            let (_, length) = self.codes.code_of(symbol);
+            bits += u64::from(count) * u64::from(length);
+        }
+        bits
     }
 }
 
 /// Computes the number of codes of 1 to 16 bits, for symbols in descending order of frequency.
 ///
-/// The package-merge algorithm (Larmore and Hirschberg 1990) finds the best lengths of at most 16 bits: 15 times,
-/// neighbouring packages are joined in pairs and merged with the single symbols. The length of a symbol is the
-/// number of its occurrences in the first `2n − 2` packages of the last list.
+/// The package-merge algorithm (Larmore and Hirschberg 1990) finds the best lengths of at most 16 bits. It makes 16
+/// lists of packages in ascending order of weight. The first list has the single symbols; each further list has the
+/// single symbols, and the packages of the list before, joined in pairs of neighbours. With `n` symbols, the additional
+/// one included, the length of a symbol is the number of its occurrences in the first `2n − 2` packages of the last
+/// list, in pairs too.
 fn length_counts(symbols: &[u8], histogram: &Histogram) -> [u8; LENGTH_MAX] {
-    // The code of all ones must not be used (T.81, C.2). The additional symbol that gets it comes first here
-    // because it is the rarest.
+    // The code of all ones must not be used (T.81, C.2). An additional symbol gets it, the rarest, which therefore
+    // comes first in this ascending order.
     let weights: Vec<u64> = std::iter::once(0)
         .chain(symbols.iter().rev().map(|&symbol| u64::from(histogram[usize::from(symbol)])))
         .collect();
-    let mut counts = [0; LENGTH_MAX];
-    if weights.len() == 2 {
-        counts[0] = 1;
-    }
-    if weights.len() <= 2 {
-        return counts;
-    }
-    // Only the number of single symbols among the first packages matters, because these are always the rarest
-    // symbols.
+    // For each list, whether each of its packages is a single symbol. That is enough: symbols are in ascending order,
+    // so `k` single symbols among the first packages are the `k` rarest.
     let mut lists: Vec<Vec<bool>> = Vec::with_capacity(LENGTH_MAX);
     let mut packages: Vec<u64> = Vec::new();
     for _ in 0..LENGTH_MAX {
+        // Empty in the first list.
         let joined: Vec<u64> = packages.chunks_exact(2).map(|pair| pair[0] + pair[1]).collect();
         let mut singles = weights.iter().peekable();
         let mut pairs = joined.iter().peekable();
@@ -71,6 +73,7 @@ fn length_counts(symbols: &[u8], histogram: &Histogram) -> [u8; LENGTH_MAX] {
         let mut is_single = Vec::new();
         loop {
             let single_next = match (singles.peek(), pairs.peek()) {
+                // At equal weight, either order gives the same total size, but not the same codes.
                 (Some(single), Some(pair)) => single <= pair,
                 (single, None) => single.is_some(),
                 (None, Some(_)) => false,
@@ -88,8 +91,12 @@ fn length_counts(symbols: &[u8], histogram: &Histogram) -> [u8; LENGTH_MAX] {
     for list in lists.iter().rev() {
         let singles = list[..taken].iter().filter(|&&single| single).count();
         lengths[..singles].iter_mut().for_each(|length| *length += 1);
+        // Each pair that was taken stands for two packages of the list before.
         taken = 2 * (taken - singles);
     }
+    // A byte suffices for each count. 256 codes of 8 bits would leave none for the additional symbol; 256 longer codes
+    // would leave half of all codes unused, because its code is one of the longest.
+    let mut counts = [0; LENGTH_MAX];
     // The first length belongs to the code of all ones, which is not in the table.
     for length in &lengths[1..] {
         counts[length - 1] += 1;
@@ -100,14 +107,23 @@ fn length_counts(symbols: &[u8], histogram: &Histogram) -> [u8; LENGTH_MAX] {
 /// A piece of entropy-coded data: the code of a symbol, raw bits, or both.
 ///
 /// From the lowest bit: 16 raw bits, 5 with their number, 1 that is set if there is a symbol, 2
-/// with the number of the table, 8 with the symbol.
+/// with the index of the table, 8 with the symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token(u32);
+
+/// The positions of the parts of a [`Token`] above its raw bits.
+const RAW_COUNT_SHIFT: u32 = 16;
+const HAS_SYMBOL: u32 = 1 << 21;
+const TABLE_SHIFT: u32 = 22;
+const SYMBOL_SHIFT: u32 = 24;
 
 /// Number of tables that the tokens of a scan can name.
 pub(super) const TABLES: usize = 4;
 
 /// The table of a token: two for DC and two for AC.
+///
+/// The variants are in the order of the tables: as a number, a variant is the index of its table, twice the class plus
+/// the number in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TableSlot {
     /// DC differences of luma or grey.
@@ -123,23 +139,26 @@ pub(super) enum TableSlot {
 impl Token {
     /// Creates a symbol followed by `count` raw bits, the low bits of `bits`.
     pub(super) fn symbol(slot: TableSlot, symbol: u8, bits: u32, count: u32) -> Token {
-        let slot = slot as u32;
-        Token(u32::from(symbol) << 24 | slot << 22 | 1 << 21 | Self::raw(bits, count).0)
+        let table = (slot as u32) << TABLE_SHIFT;
+        let symbol = u32::from(symbol) << SYMBOL_SHIFT;
+        Token(symbol | table | HAS_SYMBOL | Self::raw(bits, count).0)
     }
 
     /// Creates `count` raw bits, at most 16, the low bits of `bits`.
     pub(super) fn raw(bits: u32, count: u32) -> Token {
-        Token(count << 16 | bits & ((1 << count) - 1))
+        Token(count << RAW_COUNT_SHIFT | bits & ((1 << count) - 1))
     }
 
     /// Returns the index of the table and the symbol, if the token has a symbol.
     fn table_and_symbol(self) -> Option<(usize, u8)> {
-        let [symbol, rest, ..] = self.0.to_be_bytes();
-        (rest >> 5 & 1 == 1).then_some((usize::from(rest >> 6), symbol))
+        // The symbol is the highest byte.
+        let [symbol, ..] = self.0.to_be_bytes();
+        let table = (self.0 >> TABLE_SHIFT & 3) as usize;
+        (self.0 & HAS_SYMBOL != 0).then_some((table, symbol))
     }
 
     fn raw_count(self) -> u32 {
-        self.0 >> 16 & 31
+        self.0 >> RAW_COUNT_SHIFT & 31
     }
 
     fn raw_bits(self) -> u32 {
@@ -147,7 +166,7 @@ impl Token {
     }
 }
 
-/// Counts the symbols of each table.
+/// Counts the symbols of each table, in the order of [`TableSlot`].
 pub(super) fn histograms(tokens: &[Token]) -> [Histogram; TABLES] {
     let mut histograms = [[0; 256]; TABLES];
     for (table, symbol) in tokens.iter().filter_map(|token| token.table_and_symbol()) {
@@ -157,11 +176,11 @@ pub(super) fn histograms(tokens: &[Token]) -> [Histogram; TABLES] {
 }
 
 /// Returns the number of raw bits of the tokens.
-pub(super) fn raw_bits(tokens: &[Token]) -> u64 {
+pub(super) fn count_raw_bits(tokens: &[Token]) -> u64 {
     tokens.iter().map(|token| u64::from(token.raw_count())).sum()
 }
 
-/// Writes the tokens with their tables, with stuffed bytes and padded with ones (T.81, F.1.2.3).
+/// Writes the tokens with the codes of their tables, with stuffed bytes and padded with ones (T.81, F.1.2.3).
 pub(super) fn write(tokens: &[Token], tables: &[HuffmanTable; TABLES], out: &mut Vec<u8>) {
     let mut writer = EntropyWriter::default();
     for &token in tokens {

@@ -183,7 +183,7 @@ fn measured(scans: &[CodedScan]) -> ([HuffmanTable; TABLES], u64) {
         add(&mut histograms, &huffman::histograms(&scan.tokens));
         // Marker, length, number of components, two bytes for each component, three for the band.
         header_bytes += 8 + 2 * scan.components.len();
-        raw_bits += huffman::raw_bits(&scan.tokens);
+        raw_bits += huffman::count_raw_bits(&scan.tokens);
     }
     let tables = histograms.each_ref().map(HuffmanTable::optimal);
     let defined = tables.iter().filter(|table| !table.spec.symbols.is_empty());
