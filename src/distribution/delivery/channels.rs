@@ -218,7 +218,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use model::account::{ChannelSettings, UserId};
+    use model::account::ChannelSettings;
 
     fn map(value: &Value) -> Map<String, Value> {
         value.as_object().unwrap().clone()
@@ -226,7 +226,6 @@ mod tests {
 
     fn channel(method: ChannelMethod, settings: &Value) -> Channel {
         Channel {
-            user: UserId(1),
             owner: "u".to_owned(),
             name: "desk".to_owned(),
             method,

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-use super::UserId;
 use crate::limits::{CHANNEL_NAME_CHARS_MAX, USER_NAME_BYTES_MAX};
 
 /// The method by which a channel transfers files.
@@ -47,7 +46,7 @@ impl ChannelSettings {
         Self(settings)
     }
 
-    /// Iterates over the names of the settings, in their order.
+    /// Iterates over the names of the settings, in the order in which they were written.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
@@ -67,9 +66,7 @@ impl fmt::Debug for ChannelSettings {
 /// A delivery channel of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Channel {
-    /// The owner of the channel.
-    pub user: UserId,
-    /// The owner's user name.
+    /// The user name of the owner.
     pub owner: String,
     /// The channel's name, unique among the channels of its owner.
     pub name: String,
@@ -86,7 +83,8 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Returns the channel's name in requests.
+    /// Returns the channel's identifier. Not checked again: `owner` and `name` were checked when the channel was
+    /// created.
     pub fn id(&self) -> ChannelId {
         ChannelId { owner: self.owner.clone(), name: self.name.clone() }
     }
@@ -98,7 +96,9 @@ impl Channel {
 /// deliveries-17).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ChannelId {
+    /// The user name of the owner.
     owner: String,
+    /// The channel's name without its owner.
     name: String,
 }
 
@@ -120,18 +120,19 @@ pub enum ChannelIdError {
 }
 
 impl ChannelId {
-    /// Builds the identifier of the channel `name` of the user `owner`.
+    /// Builds the identifier of the channel `name` of the user `owner`, which need not exist. Fails if one of the
+    /// names is malformed.
     pub fn new(owner: &str, name: &str) -> Result<Self, ChannelIdError> {
-        let is_user =
+        let is_valid_owner =
             (1..=USER_NAME_BYTES_MAX).contains(&owner.len()) && !owner.contains(char::is_control);
-        if !is_user {
+        if !is_valid_owner {
             return Err(ChannelIdError::Owner);
         }
         // The last colon of an id separates owner and name (contract deliveries-17).
-        let is_name = (1..=CHANNEL_NAME_CHARS_MAX).contains(&name.chars().count())
+        let is_valid_name = (1..=CHANNEL_NAME_CHARS_MAX).contains(&name.chars().count())
             && name.chars().all(|c| !c.is_control() && c != ':')
             && name.trim() == name;
-        if !is_name {
+        if !is_valid_name {
             return Err(ChannelIdError::Name);
         }
         Ok(Self { owner: owner.to_owned(), name: name.to_owned() })
@@ -152,7 +153,6 @@ impl FromStr for ChannelId {
     type Err = ChannelIdError;
 
     fn from_str(text: &str) -> Result<Self, ChannelIdError> {
-        // Splits at the last colon, because user names may contain colons.
         let parts = text.strip_prefix("user:").and_then(|rest| rest.rsplit_once(':'));
         let (owner, name) = parts.ok_or(ChannelIdError::Form)?;
         Self::new(owner, name)

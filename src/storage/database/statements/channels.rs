@@ -35,7 +35,7 @@ impl NewChannel {
 }
 
 /// The columns that [`read_channel`] reads.
-const CHANNEL_COLUMNS: &str = "channels.user_id, user_name, name, method, formats, settings, channels.active, \
+const CHANNEL_COLUMNS: &str = "user_name, name, method, formats, settings, channels.active, \
      made_by_user, channel_id";
 
 /// Returns the place for which the settings of a channel are encrypted. The number remains if the owner is
@@ -53,7 +53,6 @@ fn read_channel(tx: &ReadTx<'_>, row: &dyn ResultRow) -> DbResult<Channel> {
     let settings: Map<String, Value> =
         serde_json::from_str(&settings).map_err(|_| damaged(&what, &"its settings"))?;
     Ok(Channel {
-        user: row.get("user_id")?,
         owner,
         name,
         method: parse(&what, row.text("method")?)?,
