@@ -68,7 +68,7 @@ fn boundary(text: &str, begins: bool) -> Option<usize> {
             continue;
         }
         let c = text[position..].chars().next()?;
-        if if begins { c.is_alphanumeric() } else { !belongs(c) } {
+        if if begins { c.is_alphanumeric() } else { !is_word_character(c) } {
             return Some(position);
         }
         position += c.len_utf8();
@@ -76,7 +76,7 @@ fn boundary(text: &str, begins: bool) -> Option<usize> {
 }
 
 /// Returns whether a character after a letter or digit belongs to the same word.
-pub(super) fn belongs(c: char) -> bool {
+pub(super) fn is_word_character(c: char) -> bool {
     c.is_alphanumeric() || (!c.is_ascii() && (is_combining_mark(c) || is_invisible(c)))
 }
 
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn every_letter_folds_to_a_word_that_folds_to_itself() {
-        for c in ('\u{80}'..=char::MAX).filter(|c| belongs(*c)) {
+        for c in ('\u{80}'..=char::MAX).filter(|c| is_word_character(*c)) {
             let text = format!("a{c}b{c}");
             for word in words(&text) {
                 check_stable(&word);

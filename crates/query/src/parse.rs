@@ -3,17 +3,23 @@
 //! ```text
 //! any    = all { ( "OR" | "||" ) all }
 //! all    = term { [ "AND" | "&&" ] term }
-//! term   = { "NOT" | "!" | "-" | "+" } ( "(" any ")" | [ name ":" ] value | "*:*" )
+//! term   = { "NOT" | "!" | "-" | "+" } ( "*:*" | [ name ":" ] value )
 //! value  = run [ "*" ] | "*" | quote text quote | "(" any ")" | range
-//! range  = ( "[" | "{" ) bound "TO" bound ( "]" | "}" ) | ( ">" | ">=" | "<" | "<=" ) run
+//! range  = ( "[" | "{" ) bound "TO" bound ( "]" | "}" ) | ( ">" | ">=" | "<" | "<=" ) bound
 //! ```
+//!
+//! A `run` is a sequence of characters without spaces, parentheses, brackets, quotes, `&&` and `||`. A `name` is a run
+//! that ends before a colon, a `bound` is a date or a number, in brackets also `*`, and a `text` has no quotes and no
+//! `*`. A backslash makes any character a part of a run or text. Spaces separate terms and operators, and may stand
+//! inside parentheses and brackets; none may stand beside a colon or after a sign or a comparison. Isolated
+//! punctuation between terms, as in `a – b`, counts as a space.
 
 use jiff::tz::TimeZone;
 
 use super::address;
 use super::error::{QueryError, excerpt};
 use super::field::{QueryField, TextField};
-use super::fold::{belongs, words};
+use super::fold::{is_word_character, words};
 use super::property;
 use super::range::{RangeBound, RangeLiteral};
 use super::scan::{CharacterRun, ColonMeaning, QueryOperator, QueryScanner, is_quote};
@@ -25,7 +31,7 @@ use model::{ItemId, ItemKey};
 
 /// Parses a query in which every word matches only as written.
 ///
-/// Dates without a time are days in `zone`. A text that is empty or has only spaces matches every document.
+/// Days, and times without an offset, are in `zone`. A text that is empty or has only spaces matches every document.
 ///
 /// ```
 /// use jiff::tz::TimeZone;
@@ -65,7 +71,7 @@ pub fn parse(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
 /// Parses a query for a search that also finds inflected forms of words ([`WordPattern::forms`]).
 ///
 /// Forms are found for a single word of lower-case letters. The word must not be in quotes, have a `*` or be
-/// joined to a different word by a hyphen, and must be without a field or in one of `headline`, `description_text`
+/// joined to a second word as in `e-post`, and must be without a field or in one of `headline`, `description_text`
 /// and `body_text`. A capital letter asks for a name: `Bergen` does not find `berg`. Below `NOT` and `-` every
 /// word matches only as written, so that an exclusion removes only the written word.
 ///
@@ -74,9 +80,12 @@ pub fn parse_with_forms(text: &str, zone: &TimeZone) -> Result<Query, QueryError
     parse_tree(text, zone).map(Query::with_exact_exclusions)
 }
 
+/// Parses a query with [`WordPattern::forms`] wherever forms may be found, also below `Not`. The callers remove them
+/// from the words that match only as written.
 fn parse_tree(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
     let scanner = QueryScanner::new(text)?;
     let mut parser = QueryTreeParser { scanner, zone, depth: 0, clauses: 0, prefixes: 0 };
+    // Punctuation is not skipped: a query of punctuation alone is an error, not a search for everything.
     parser.scanner.skip_space();
     if parser.scanner.peek().is_none() {
         return Ok(Query::All);
@@ -91,8 +100,11 @@ fn parse_tree(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
 struct QueryTreeParser<'a> {
     scanner: QueryScanner,
     zone: &'a TimeZone,
+    /// The number of open parentheses.
     depth: usize,
+    /// The number of words, phrases and ranges so far.
     clauses: usize,
+    /// The number of words that end in `*` so far.
     prefixes: usize,
 }
 
@@ -109,11 +121,12 @@ impl QueryTreeParser<'_> {
         Ok(Query::or(parts))
     }
 
+    /// Parses terms joined by `AND`, or by a space, up to `OR`, `)` or the end.
     fn parse_all(&mut self, field: Option<QueryField>) -> Parsed {
         let mut parts = Vec::new();
         loop {
-            parts.push(self.term(field)?);
-            self.scanner.skip_blank();
+            parts.push(self.parse_term(field)?);
+            self.scanner.skip_space_and_marks();
             let is_end = matches!(self.scanner.peek(), None | Some(')'));
             if is_end || self.scanner.peek_operator() == Some(QueryOperator::Or) {
                 return Ok(Query::and(parts));
@@ -122,82 +135,93 @@ impl QueryTreeParser<'_> {
         }
     }
 
-    fn term(&mut self, field: Option<QueryField>) -> Parsed {
+    /// Parses a term with the operators before it that negate or require it.
+    fn parse_term(&mut self, field: Option<QueryField>) -> Parsed {
         let mut negated = false;
         loop {
-            self.scanner.skip_blank();
+            self.scanner.skip_space_and_marks();
             if self.scanner.take_operator(QueryOperator::Not) {
                 negated = !negated;
                 continue;
             }
+            // Signs are no operators of the scanner, because a term has to follow without a space.
             let Some(sign @ ('-' | '+' | '!')) = self.scanner.peek() else { break };
             self.scanner.next();
             if self.scanner.peek().is_none_or(char::is_whitespace) {
                 return Err(self.scanner.error(format!("expected a word after {sign}")));
             }
-            negated ^= sign != '+';
+            if sign != '+' {
+                negated = !negated;
+            }
         }
         if self.scanner.peek_operator().is_some() {
             let what = format!("expected a word before {}", self.scanner.operator_text());
             return Err(self.scanner.error(what));
         }
-        let term = self.primary(field)?;
+        let term = self.parse_primary(field)?;
         Ok(if negated { Query::negated(term) } else { term })
     }
 
-    fn primary(&mut self, field: Option<QueryField>) -> Parsed {
+    /// Parses a term without the operators before it. A value without a name belongs to `field`.
+    fn parse_primary(&mut self, field: Option<QueryField>) -> Parsed {
         let colon = match field {
             None | Some(QueryField::Words(_) | QueryField::Id) => ColonMeaning::EndsName,
-            // Times of day contain colons.
+            // Times of day contain colons, so a different name is not possible within `date:( … )`.
             Some(QueryField::Ordered(_)) => ColonMeaning::Character,
         };
         match self.scanner.peek() {
             None => Err(self.scanner.error("expected a word")),
-            Some('(' | ')' | '[' | ']' | '{' | '}') => self.bracket(field),
-            Some('<' | '>') => self.comparison(field),
-            // `=` does not begin a word, so this is a comparison without a field.
+            Some(bracket @ ('(' | ')' | '[' | ']' | '{' | '}')) => {
+                self.parse_bracket(bracket, field)
+            }
+            Some('<' | '>') => self.parse_comparison(field),
+            // A comparison without its field, as in `urgency = 3`. In the value of a field, `=` is part of the run:
+            // words ignore it like other punctuation, and dates, numbers and ids refuse it.
             Some('=') if field.is_none() => Err(self.unordered()),
-            Some(c) if is_quote(c) => self.phrase(field),
+            Some(c) if is_quote(c) => self.parse_phrase(field),
             Some(_) => {
                 let run = self.scanner.scan_run(colon)?;
                 if self.scanner.peek() != Some(':') {
                     return self.parse_run(field, &run);
                 }
-                if run.text.is_empty() && run.star.is_some() {
-                    return self.every_field(&run);
+                if run.text.is_empty() && run.star_position.is_some() {
+                    return self.parse_every_field(&run);
                 }
                 let field = find_field(&run)?;
                 self.scanner.next();
-                self.value(field, &run.text)
+                self.parse_value(field, &run.text)
             }
         }
     }
 
     /// Parses the rest of `*:*`, after its beginning `star`.
-    fn every_field(&mut self, star: &CharacterRun) -> Parsed {
+    fn parse_every_field(&mut self, star: &CharacterRun) -> Parsed {
         self.scanner.next();
         let value = self.scanner.scan_run(ColonMeaning::Character)?;
-        if value.text.is_empty() && value.star.is_some() {
+        if value.text.is_empty() && value.star_position.is_some() {
             return self.star_query(None, star.start);
         }
         let what = "unknown field * (only *:* matches every item)".to_owned();
-        Err(QueryError { what, position: star.start })
+        Err(QueryError::new(what, star.start))
     }
 
     /// Parses the value after `name:`.
-    fn value(&mut self, field: QueryField, name: &str) -> Parsed {
+    fn parse_value(&mut self, field: QueryField, name: &str) -> Parsed {
         match self.scanner.peek() {
             None | Some(')') => Err(self.no_value(name)),
             Some(c) if c.is_whitespace() => Err(self.no_value(name)),
-            Some('(' | '[' | ']' | '{' | '}') => self.bracket(Some(field)),
-            Some('<' | '>') => self.comparison(Some(field)),
-            // A sign before a number is part of the value.
+            Some(bracket @ ('(' | '[' | ']' | '{' | '}')) => {
+                self.parse_bracket(bracket, Some(field))
+            }
+            Some('<' | '>') => self.parse_comparison(Some(field)),
+            // A sign before a number is part of the value, and an id refuses it. `+` needs no error, because it would
+            // have no effect before the field either.
             Some(sign @ ('-' | '!')) if matches!(field, QueryField::Words(_)) => {
                 let name = excerpt(name);
                 let what = format!("{sign} has to precede the field, as in {sign}{name}:word");
                 Err(self.scanner.error(what))
             }
-            Some(c) if is_quote(c) => self.phrase(Some(field)),
+            Some(c) if is_quote(c) => self.parse_phrase(Some(field)),
             Some(_) => {
                 let run = self.scanner.scan_run(ColonMeaning::Character)?;
                 self.parse_run(Some(field), &run)
@@ -215,25 +239,26 @@ impl QueryTreeParser<'_> {
         self.scanner.error(format!("only date and number fields have ranges, {forms}"))
     }
 
-    fn bracket(&mut self, field: Option<QueryField>) -> Parsed {
-        match (self.scanner.peek(), field) {
-            (Some('('), _) => self.group(field),
-            (Some('[' | '{'), Some(QueryField::Ordered(field))) => {
-                self.count(self.scanner.position())?;
+    /// Parses the group or range that begins with the next character `bracket`.
+    fn parse_bracket(&mut self, bracket: char, field: Option<QueryField>) -> Parsed {
+        match (bracket, field) {
+            ('(', _) => self.parse_group(field),
+            ('[' | '{', Some(QueryField::Ordered(field))) => {
+                self.count_clause(self.scanner.position())?;
                 RangeLiteral::parse_bracketed(&mut self.scanner, field.kind())?
                     .query(field, self.zone)
             }
-            (Some('[' | '{'), _) => Err(self.unordered()),
-            (Some(')'), _) => Err(self.scanner.error("expected a word before )")),
-            (c, _) => Err(self.scanner.error(format!("unexpected {}", c.unwrap_or_default()))),
+            ('[' | '{', _) => Err(self.unordered()),
+            (')', _) => Err(self.scanner.error("expected a word before )")),
+            _ => Err(self.scanner.error(format!("unexpected {bracket}"))),
         }
     }
 
-    /// Parses a value after `>`, `>=`, `<` or `<=`.
-    fn comparison(&mut self, field: Option<QueryField>) -> Parsed {
+    /// Parses `>`, `>=`, `<` or `<=` and the bound after it.
+    fn parse_comparison(&mut self, field: Option<QueryField>) -> Parsed {
         let Some(QueryField::Ordered(field)) = field else { return Err(self.unordered()) };
         let start = self.scanner.position();
-        self.count(start)?;
+        self.count_clause(start)?;
         let is_lower = self.scanner.next() == Some('>');
         let inclusive = self.scanner.peek() == Some('=');
         if inclusive {
@@ -252,7 +277,8 @@ impl QueryTreeParser<'_> {
         RangeLiteral { from, until, start }.query(field, self.zone)
     }
 
-    fn group(&mut self, field: Option<QueryField>) -> Parsed {
+    /// Parses a group in parentheses. Values in it without a name belong to `field`.
+    fn parse_group(&mut self, field: Option<QueryField>) -> Parsed {
         if self.depth == QUERY_DEPTH_MAX {
             let what = format!("parentheses are nested deeper than {QUERY_DEPTH_MAX}");
             return Err(self.scanner.error(what));
@@ -268,19 +294,22 @@ impl QueryTreeParser<'_> {
         Ok(query)
     }
 
-    fn phrase(&mut self, field: Option<QueryField>) -> Parsed {
+    /// Parses a text in quotes, of which no inflected forms are found.
+    fn parse_phrase(&mut self, field: Option<QueryField>) -> Parsed {
         let start = self.scanner.position();
         let text = self.scanner.quoted()?;
-        let run = CharacterRun { text, start, star: None, comparison: None, is_address: false };
-        let phrase = self.leaf(field, &run)?;
+        let run =
+            CharacterRun { text, start, star_position: None, comparison: None, is_address: false };
+        let phrase = self.build_leaf(field, &run)?;
         Ok(phrase.without_forms())
     }
 
+    /// Builds the query for a run, which may end in a star.
     fn parse_run(&mut self, field: Option<QueryField>, run: &CharacterRun) -> Parsed {
         if field.is_none() && !run.is_address {
             check_comparison(run)?;
         }
-        let Some(star) = run.star else { return self.parse_whole_run(field, run) };
+        let Some(star) = run.star_position else { return self.parse_whole_run(field, run) };
         if run.text.is_empty() {
             return self.star_query(field, star);
         }
@@ -288,28 +317,29 @@ impl QueryTreeParser<'_> {
             return Err(QueryError::new("an address cannot end in *", star));
         }
         // `storm-*` would otherwise mean the prefix `storm`.
-        if !run.text.chars().next_back().is_some_and(belongs) {
+        if !run.text.chars().next_back().is_some_and(is_word_character) {
             return Err(QueryError::new("expected letters or digits before *", star));
         }
         self.count_prefix(star)?;
-        self.leaf(field, run)
+        self.build_leaf(field, run)
     }
 
-    /// Parses a run without a star.
+    /// Builds the query for a run without a star. Without a field, it may be the URL or the id of an item.
     fn parse_whole_run(&mut self, field: Option<QueryField>, run: &CharacterRun) -> Parsed {
         if field.is_some() {
-            return self.leaf(field, run);
+            return self.build_leaf(field, run);
         }
         if run.is_address {
             if let Some(key) = address::find_item(&run.text) {
-                self.count(run.start)?;
+                self.count_clause(run.start)?;
                 return Ok(item(key));
             }
-            return self.leaf(None, run);
+            return self.build_leaf(None, run);
         }
-        let found = self.leaf(None, run)?;
+        let found = self.build_leaf(None, run)?;
         Ok(match address::pasted_id(&run.text) {
-            // It may also be an ordinary word, so both are searched for (contract search-16).
+            // It may also be an ordinary word, so both are searched for (contract search-16). The id is not counted
+            // beside the word.
             Some(id) => Query::or(vec![found, Query::Item(id)]),
             None => found,
         })
@@ -317,7 +347,7 @@ impl QueryTreeParser<'_> {
 
     /// Returns the query for a single star at `position`: every document, or documents with a value in the field.
     fn star_query(&mut self, field: Option<QueryField>, position: usize) -> Parsed {
-        self.count(position)?;
+        self.count_clause(position)?;
         Ok(match field {
             // Every item has an id.
             None | Some(QueryField::Id) => Query::All,
@@ -338,18 +368,20 @@ impl QueryTreeParser<'_> {
         })
     }
 
-    /// Builds a term from a complete run.
-    fn leaf(&mut self, field: Option<QueryField>, run: &CharacterRun) -> Parsed {
-        // Ids are not counted: a word adds at most one id to itself, and the length of the text limits the number
-        // of words.
+    /// Builds the query for a run, or for a text in quotes, whose star and comparison are checked.
+    fn build_leaf(&mut self, field: Option<QueryField>, run: &CharacterRun) -> Parsed {
+        // `id:x` is not counted. The canonical spelling may write a word that could be an id as two terms, the word
+        // and `id:x`, and must not exceed a limit that the query itself keeps. The length of the text limits the
+        // number of ids.
         if field != Some(QueryField::Id) {
-            self.count(run.start)?;
+            self.count_clause(run.start)?;
         }
         match field {
             None => find_words(TextField::Anywhere, run).map(Query::Words),
             Some(QueryField::Words(place)) => find_words(place, run).map(Query::Words),
             Some(QueryField::Ordered(field)) => {
-                let star = if run.star.is_some() { "*" } else { "" };
+                // No date or number ends in a star; the error quotes the value as typed.
+                let star = if run.star_position.is_some() { "*" } else { "" };
                 let value = format!("{}{star}", run.text);
                 RangeLiteral::from_value(&value, run.start).query(field, self.zone)
             }
@@ -357,8 +389,8 @@ impl QueryTreeParser<'_> {
         }
     }
 
-    /// Counts a clause that begins at `position`, up to the limit.
-    fn count(&mut self, position: usize) -> Result<(), QueryError> {
+    /// Counts a word, phrase or range that begins at `position`, up to the limit.
+    fn count_clause(&mut self, position: usize) -> Result<(), QueryError> {
         let what = "words, phrases and ranges";
         count_up(&mut self.clauses, QUERY_CLAUSES_MAX, what, position)
     }
@@ -380,10 +412,11 @@ fn count_up(count: &mut usize, max: usize, what: &str, position: usize) -> Resul
 
 /// Rejects `urgency>3` and `source=TT`, which would otherwise be read as words.
 fn check_comparison(run: &CharacterRun) -> Result<(), QueryError> {
-    let Some((at, position)) = run.comparison else { return Ok(()) };
-    let name = run.text[..at].trim_end_matches('!');
+    let Some(sign) = run.comparison else { return Ok(()) };
+    // `!=` is a comparison too.
+    let name = run.text[..sign.bytes_before].trim_end_matches('!');
     match property::find(name) {
-        Some(_) => Err(QueryError { what: format!("expected : after {name}"), position }),
+        Some(_) => Err(QueryError::new(format!("expected : after {name}"), sign.position)),
         None => Ok(()),
     }
 }
@@ -398,7 +431,7 @@ fn item(key: ItemKey) -> Query {
 }
 
 fn find_id(run: &CharacterRun) -> Result<ItemId, QueryError> {
-    if let Some(star) = run.star {
+    if let Some(star) = run.star_position {
         return Err(QueryError::new("an id cannot end in *", star));
     }
     ItemId::parse(&run.text).map_err(|cause| QueryError::new(cause.to_string(), run.start))
@@ -409,7 +442,7 @@ fn find_field(name: &CharacterRun) -> Result<QueryField, QueryError> {
     if name.text.is_empty() {
         return Err(QueryError::new("expected a field before :", name.start));
     }
-    if name.star.is_none()
+    if name.star_position.is_none()
         && let Some(field) = property::find(&name.text)
     {
         return Ok(field);
@@ -419,8 +452,11 @@ fn find_field(name: &CharacterRun) -> Result<QueryField, QueryError> {
     Err(QueryError::new(what, name.start))
 }
 
+/// Splits a run into the words to search for in `place`. Fails if there are none or too many.
 fn find_words(place: TextField, run: &CharacterRun) -> Result<WordPattern, QueryError> {
     let name = place.as_str();
+    // In some properties, the URI of an item is searched for by its type and id, and a term of a vocabulary by its
+    // code. Text without a field stays as it is.
     let text = property::searched_text(name.unwrap_or_default(), &run.text);
     // One word more than allowed is enough to detect a phrase that is too long.
     let found: Vec<_> = words(&text).take(PHRASE_WORDS_MAX + 1).collect();
@@ -432,8 +468,8 @@ fn find_words(place: TextField, run: &CharacterRun) -> Result<WordPattern, Query
         let what = format!("a phrase of more than {PHRASE_WORDS_MAX} words");
         return Err(QueryError::new(what, run.start));
     }
-    let prefix = run.star.is_some();
-    if let Some(star) = run.star
+    let prefix = run.star_position.is_some();
+    if let Some(star) = run.star_position
         && last.folded.chars().count() < PREFIX_CHARS_MIN
     {
         let what = format!("expected at least {PREFIX_CHARS_MIN} letters or digits before *");

@@ -2,7 +2,7 @@
 
 use super::address;
 use super::error::QueryError;
-use super::fold::belongs;
+use super::fold::is_word_character;
 use crate::limits::QUERY_TEXT_BYTES_MAX;
 
 /// An operator between two terms.
@@ -41,11 +41,20 @@ pub(super) struct CharacterRun {
     /// The position of the first character.
     pub(super) start: usize,
     /// The position of the star at the end, if there is one.
-    pub(super) star: Option<usize>,
-    /// The first unescaped `<`, `>` or `=`: its byte offset in the text and its position in the query.
-    pub(super) comparison: Option<(usize, usize)>,
+    pub(super) star_position: Option<usize>,
+    /// The first unescaped `<`, `>` or `=`, if there is one.
+    pub(super) comparison: Option<ComparisonSign>,
     /// Whether the run is a URL such as `https://…`, in which every character but the final star is literal.
     pub(super) is_address: bool,
+}
+
+/// A `<`, `>` or `=` in a run of characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ComparisonSign {
+    /// The length in bytes of the text before it in [`CharacterRun::text`].
+    pub(super) bytes_before: usize,
+    /// Its position in the query.
+    pub(super) position: usize,
 }
 
 /// A cursor over the characters of a query. Positions are in characters, from 1.
@@ -92,6 +101,7 @@ impl QueryScanner {
         QueryError { what: what.into(), position: self.position() }
     }
 
+    /// Skips spaces, as within the brackets of a range.
     pub(super) fn skip_space(&mut self) {
         while self.peek().is_some_and(char::is_whitespace) {
             self.at += 1;
@@ -101,7 +111,7 @@ impl QueryScanner {
     /// Skips spaces and isolated punctuation, as in `storm – Kvarken` and `storm & hav`.
     ///
     /// Characters with a meaning in this or a different query language, such as `|`, `<`, `=`, are not skipped.
-    pub(super) fn skip_blank(&mut self) {
+    pub(super) fn skip_space_and_marks(&mut self) {
         loop {
             self.skip_space();
             let rest = &self.chars[self.at..];
@@ -164,7 +174,8 @@ impl QueryScanner {
         let is_address = address::is_absolute(&self.chars[self.at..]);
         let start = self.position();
         let text = String::new();
-        let mut run = CharacterRun { text, start, star: None, comparison: None, is_address };
+        let mut run =
+            CharacterRun { text, start, star_position: None, comparison: None, is_address };
         while let Some(c) = self.peek() {
             let ends = if is_address {
                 // An address may have brackets, as in an IPv6 host.
@@ -177,7 +188,7 @@ impl QueryScanner {
                 break;
             }
             // The run continues, so the star was not its last character.
-            if let Some(position) = run.star {
+            if let Some(position) = run.star_position {
                 return Err(star_within(position));
             }
             if !is_address {
@@ -189,11 +200,14 @@ impl QueryScanner {
                     if run.text.is_empty() && self.follows_term(run.start) {
                         return Err(star_within(run.start));
                     }
-                    run.star = Some(self.position());
+                    run.star_position = Some(self.position());
                     self.at += 1;
                 }
                 '<' | '>' | '=' => {
-                    run.comparison.get_or_insert((run.text.len(), self.position()));
+                    run.comparison.get_or_insert(ComparisonSign {
+                        bytes_before: run.text.len(),
+                        position: self.position(),
+                    });
                     run.text.push(c);
                     self.at += 1;
                 }
@@ -210,7 +224,7 @@ impl QueryScanner {
         let is_first = self.position() == run.start;
         let what = match c {
             // A question mark at the end of a word is punctuation.
-            '?' if rest.get(1).is_some_and(|c| belongs(*c)) => {
+            '?' if rest.get(1).is_some_and(|c| is_word_character(*c)) => {
                 "a ? within a word is not a wildcard (in quotes it is text)"
             }
             '^' => "^ is not supported, words have no weights (in quotes it is text)",
@@ -305,7 +319,7 @@ fn is_invalid(c: char) -> bool {
 
 /// Returns `true` for punctuation without a meaning in a query language.
 fn is_mark(c: char) -> bool {
-    !belongs(c) && !"*^~|<>=:\\".contains(c)
+    !is_word_character(c) && !"*^~|<>=:\\".contains(c)
 }
 
 fn is_delimiter(c: char) -> bool {
