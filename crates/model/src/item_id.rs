@@ -13,8 +13,7 @@ use crate::token;
 /// An id never has an operation or suffix that a media URL would strip, as `a-watermark`, `a-crop_w10` and
 /// `a_NormalHires` have: such an id could not be addressed. [`token`] has the rules.
 ///
-/// Contract items-3.
-// Ids read from JSON pass the same checks, so a value of this type can always be addressed.
+/// Ids read from JSON pass the same checks. Contract items-3.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[derive(DeserializeFromStr, SerializeDisplay)]
 pub struct ItemId(Box<str>);

@@ -6,8 +6,8 @@ use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 /// An exact amount of money, positive, zero or negative, in the currency of the organization that orders.
 ///
-/// Its text form has exactly two decimals, and a `-` if it is negative: `1200.00`, `-0.50`.
-// The text form also in JSON: most clients read a JSON number as floating point, which is not exact.
+/// Its text form has exactly two decimals, and a `-` if it is negative: `1200.00`, `-0.50`. JSON has the same text: most
+/// clients read a JSON number as floating point, which is not exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[derive(DeserializeFromStr, SerializeDisplay)]
 pub struct Money {
