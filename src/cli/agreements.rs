@@ -2,8 +2,7 @@
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::CommandFailure;
@@ -12,12 +11,13 @@ use super::table::{print_list, table};
 use super::values::word;
 use super::{print_json, print_line};
 use crate::access::provisioning::{
-    AccountsError, AgreementRecord, LicenseRecord, OrganizationRecord, ProductRecord,
+    AccountsError, agreement_entry, license_entry, organization_entry, product_entry,
 };
 use crate::runtime::clock;
+use crate::storage::database::ListedAgreement;
 use model::account::{
-    AgreementId, AgreementType, Approver, LicensePeriod, Money, OrganizationAddresses,
-    OrganizationId, PhoneNumbers, PrepaidDownloads, ProductId,
+    AgreementType, Approver, License, LicensePeriod, Money, Organization, PhoneNumbers,
+    PrepaidDownloads, Product,
 };
 
 /// The subcommands of `wirephoto organization`.
@@ -204,40 +204,36 @@ pub(super) fn organization(command: OrganizationCommand) -> Result<(), CommandFa
         OrganizationCommand::List(on) => {
             let head = ["ID", "NAME", "CURRENCY", "COUNTRY", "MAIL DOMAINS"];
             let listed = on.open()?.list_organizations()?;
-            print_list(on.is_json(), &listed, |entry| json!(entry), head, organization_row);
+            print_list(on.is_json(), &listed, organization_entry, head, organization_row);
             Ok(())
         }
         OrganizationCommand::Show { on, id } => {
-            let mut listed = on.open()?.list_organizations()?.into_iter();
-            let found = listed.find(|entry| entry.id.0 == id);
-            show(&on, found.as_ref(), || format!("organization {id}"))
+            let listed = on.open()?.list_organizations()?;
+            let found = listed.iter().find(|organization| organization.id.0 == id);
+            show(&on, &format!("organization {id}"), found.map(organization_entry))
         }
-        OrganizationCommand::Add(args) => add_organization(args),
+        OrganizationCommand::Add(new) => {
+            let entry = json!({
+                "id": new.id,
+                "name": new.name,
+                "currency": new.currency,
+                "country": new.country,
+                "address": {},
+                "phoneNumber": PhoneNumbers { direct: new.phone, mobile: None },
+                "mailDomains": new.mail_domains,
+            });
+            add(&new.on, &format!("organization {}", new.id), "organizations", &entry)
+        }
     }
 }
 
-fn add_organization(args: NewOrganizationArgs) -> Result<(), CommandFailure> {
-    let new = OrganizationRecord {
-        id: OrganizationId(args.id),
-        name: args.name,
-        currency: args.currency,
-        country: args.country,
-        address: OrganizationAddresses::default(),
-        phone_number: PhoneNumbers { direct: args.phone, mobile: None },
-        mail_domains: args.mail_domains,
-    };
-    args.on.open()?.add_organization(&new, clock::now())?;
-    args.on.print_done(&format!("organization {} added", new.id), &json!(new));
-    Ok(())
-}
-
-fn organization_row(entry: &OrganizationRecord) -> [String; 5] {
+fn organization_row(organization: &Organization) -> [String; 5] {
     [
-        entry.id.to_string(),
-        entry.name.clone().unwrap_or_default(),
-        entry.currency.clone().unwrap_or_default(),
-        entry.country.clone().unwrap_or_default(),
-        entry.mail_domains.join(" "),
+        organization.id.to_string(),
+        organization.name.clone().unwrap_or_default(),
+        organization.currency.clone().unwrap_or_default(),
+        organization.country.clone().unwrap_or_default(),
+        organization.mail_domains.join(" "),
     ]
 }
 
@@ -245,53 +241,50 @@ pub(super) fn agreement(command: AgreementCommand) -> Result<(), CommandFailure>
     match command {
         AgreementCommand::List { on, organization } => {
             let mut listed = on.open()?.list_agreements()?;
-            listed.retain(|entry| organization.is_none_or(|id| entry.organization.0 == id));
+            listed.retain(|it| organization.is_none_or(|id| it.agreement.organization.0 == id));
             let head = ["ID", "ORGANIZATION", "TYPE", "PRODUCTS", "NAME", "EXPIRES", "LEFT"];
-            print_list(on.is_json(), &listed, |entry| json!(entry), head, agreement_row);
+            print_list(on.is_json(), &listed, agreement_entry, head, agreement_row);
             Ok(())
         }
         AgreementCommand::Show { on, id } => {
-            let mut listed = on.open()?.list_agreements()?.into_iter();
-            let found = listed.find(|entry| entry.id.0 == id);
-            show(&on, found.as_ref(), || format!("agreement {id}"))
+            let listed = on.open()?.list_agreements()?;
+            let found = listed.iter().find(|listed| listed.agreement.id.0 == id);
+            show(&on, &format!("agreement {id}"), found.map(agreement_entry))
         }
-        AgreementCommand::Add(args) => add_agreement(args),
+        AgreementCommand::Add(new) => {
+            let entry = json!({
+                "id": new.id,
+                "organization": new.organization,
+                "type": new.kind,
+                "superAgreement": new.super_agreement,
+                "products": new.products,
+                "name": new.name,
+                "description": new.description,
+                "expires": new.expires,
+                "prepaids": new.prepaid.map(|total| PrepaidDownloads { total, remaining: total }),
+                "approver": new.approver,
+            });
+            add(&new.on, &format!("agreement {}", new.id), "agreements", &entry)
+        }
     }
 }
 
-fn add_agreement(args: NewAgreementArgs) -> Result<(), CommandFailure> {
-    let prepaids = args.prepaid.map(|total| PrepaidDownloads { total, remaining: total });
-    let new = AgreementRecord {
-        id: AgreementId(args.id),
-        organization: OrganizationId(args.organization),
-        kind: args.kind,
-        super_agreement: args.super_agreement,
-        products: args.products,
-        name: args.name,
-        description: args.description,
-        expires: args.expires,
-        prepaids,
-        approver: args.approver,
-    };
-    args.on.open()?.add_agreement(&new, clock::now())?;
-    args.on.print_done(&format!("agreement {} added", new.id), &json!(new));
-    Ok(())
-}
-
-fn agreement_row(entry: &AgreementRecord) -> [String; 7] {
+fn agreement_row(listed: &ListedAgreement) -> [String; 7] {
+    let agreement = &listed.agreement;
+    let codes: Vec<_> = agreement.products.iter().map(|product| product.code.as_str()).collect();
     let products =
-        if entry.super_agreement { "every item".to_owned() } else { entry.products.join(" ") };
-    let left = entry.prepaids.map(|prepaids| {
+        if agreement.super_agreement { "every item".to_owned() } else { codes.join(" ") };
+    let left = agreement.prepaids.map(|prepaids| {
         let PrepaidDownloads { total, remaining } = prepaids;
         format!("{remaining} of {total}")
     });
     [
-        entry.id.to_string(),
-        entry.organization.to_string(),
-        entry.kind.as_str().to_owned(),
+        agreement.id.to_string(),
+        agreement.organization.to_string(),
+        agreement.kind.as_str().to_owned(),
         products,
-        entry.name.clone().unwrap_or_default(),
-        entry.expires.map(|expires| expires.to_string()).unwrap_or_default(),
+        agreement.name.clone().unwrap_or_default(),
+        agreement.expires.map(|expires| expires.to_string()).unwrap_or_default(),
         left.unwrap_or_default(),
     ]
 }
@@ -301,36 +294,28 @@ pub(super) fn product(command: ProductCommand) -> Result<(), CommandFailure> {
         ProductCommand::List(on) => {
             let head = ["ID", "CODE", "NAME", "DESCRIPTION"];
             let listed = on.open()?.list_products()?;
-            print_list(on.is_json(), &listed, |entry| json!(entry), head, product_row);
+            print_list(on.is_json(), &listed, product_entry, head, product_row);
             Ok(())
         }
         ProductCommand::Show { on, code } => {
-            let mut listed = on.open()?.list_products()?.into_iter();
-            let found = listed.find(|entry| entry.code == code);
-            show(&on, found.as_ref(), || format!("product {code:?}"))
+            let listed = on.open()?.list_products()?;
+            let found = listed.iter().find(|product| product.code == code);
+            show(&on, &format!("product {code:?}"), found.map(product_entry))
         }
-        ProductCommand::Add(args) => add_product(args),
+        ProductCommand::Add(NewProductArgs { on, code, id, name, description }) => {
+            let entry =
+                json!({ "id": id, "code": code, "name": name, "description": description });
+            add(&on, &format!("product {code:?}"), "products", &entry)
+        }
     }
 }
 
-fn add_product(args: NewProductArgs) -> Result<(), CommandFailure> {
-    let new = ProductRecord {
-        id: args.id.map(ProductId),
-        code: args.code,
-        name: args.name,
-        description: args.description,
-    };
-    args.on.open()?.add_product(&new, clock::now())?;
-    args.on.print_done(&format!("product {:?} added", new.code), &json!(new));
-    Ok(())
-}
-
-fn product_row(entry: &ProductRecord) -> [String; 4] {
+fn product_row(product: &Product) -> [String; 4] {
     [
-        entry.id.map(|id| id.to_string()).unwrap_or_default(),
-        entry.code.clone(),
-        entry.name.clone().unwrap_or_default(),
-        entry.description.clone().unwrap_or_default(),
+        product.id.to_string(),
+        product.code.clone(),
+        product.name.clone().unwrap_or_default(),
+        product.description.clone().unwrap_or_default(),
     ]
 }
 
@@ -338,59 +323,58 @@ pub(super) fn license(command: LicenseCommand) -> Result<(), CommandFailure> {
     match command {
         LicenseCommand::List { on, product } => {
             let mut listed = on.open()?.list_licenses()?;
-            listed.retain(|entry| product.as_ref().is_none_or(|code| entry.product == *code));
+            listed.retain(|it| product.as_ref().is_none_or(|code| it.product.code == *code));
             let head = ["UUID", "PRODUCT", "PERIOD", "VOLUME", "PRICE", "DESCRIPTION"];
-            print_list(on.is_json(), &listed, |entry| json!(entry), head, license_row);
+            print_list(on.is_json(), &listed, license_entry, head, license_row);
             Ok(())
         }
         LicenseCommand::Show { on, uuid } => {
-            let mut listed = on.open()?.list_licenses()?.into_iter();
-            let found = listed.find(|entry| entry.uuid == uuid);
-            show(&on, found.as_ref(), || format!("licence {uuid}"))
+            let listed = on.open()?.list_licenses()?;
+            let found = listed.iter().find(|license| license.uuid == uuid);
+            show(&on, &format!("licence {uuid}"), found.map(license_entry))
         }
-        LicenseCommand::Add(args) => add_license(args),
+        LicenseCommand::Add(new) => {
+            let uuid = new.uuid.unwrap_or_else(Uuid::new_v4);
+            let entry = json!({
+                "uuid": uuid,
+                "product": new.product,
+                "period": new.period,
+                "volume": new.volume,
+                "price": new.price,
+                "description": new.description,
+            });
+            add(&new.on, &format!("licence {uuid}"), "licenses", &entry)
+        }
     }
 }
 
-fn add_license(args: NewLicenseArgs) -> Result<(), CommandFailure> {
-    let new = LicenseRecord {
-        uuid: args.uuid.unwrap_or_else(Uuid::new_v4),
-        product: args.product,
-        period: args.period,
-        volume: args.volume,
-        price: args.price,
-        description: args.description,
-    };
-    args.on.open()?.add_license(&new, clock::now())?;
-    args.on.print_done(&format!("licence {} added", new.uuid), &json!(new));
-    Ok(())
-}
-
-fn license_row(entry: &LicenseRecord) -> [String; 6] {
+fn license_row(license: &License) -> [String; 6] {
     [
-        entry.uuid.to_string(),
-        entry.product.clone(),
-        entry.period.map(|period| period.as_str().to_owned()).unwrap_or_default(),
-        entry.volume.clone().unwrap_or_default(),
-        entry.price.map(|price| price.to_string()).unwrap_or_default(),
-        entry.description.clone().unwrap_or_default(),
+        license.uuid.to_string(),
+        license.product.code.clone(),
+        license.period.map(|period| period.as_str().to_owned()).unwrap_or_default(),
+        license.volume.clone().unwrap_or_default(),
+        license.price.map(|price| price.to_string()).unwrap_or_default(),
+        license.description.clone().unwrap_or_default(),
     ]
 }
 
-/// Prints the properties of an object that have a value; fails if it was not found.
-fn show<T: Serialize>(
-    on: &ArchiveArgs,
-    found: Option<&T>,
-    what: impl FnOnce() -> String,
-) -> Result<(), CommandFailure> {
-    let Some(found) = found else { return Err(AccountsError::Unknown(what()).into()) };
-    let facts = json!(found);
+/// Adds the object `what` by its entry in the list `list` of an accounts file, and prints the entry.
+fn add(on: &ArchiveArgs, what: &str, list: &str, entry: &Value) -> Result<(), CommandFailure> {
+    on.open()?.add(what, list, entry, clock::now())?;
+    on.print_done(&format!("{what} added"), entry);
+    Ok(())
+}
+
+/// Prints the properties of the object `what` that have a value; fails if it was not found.
+fn show(on: &ArchiveArgs, what: &str, found: Option<Value>) -> Result<(), CommandFailure> {
+    let Some(entry) = found else { return Err(AccountsError::Unknown(what.to_owned()).into()) };
     if on.is_json() {
-        print_json(&facts);
+        print_json(&entry);
         return Ok(());
     }
     let mut rows = Vec::new();
-    for (name, value) in facts.as_object().into_iter().flatten() {
+    for (name, value) in entry.as_object().into_iter().flatten() {
         if !value.is_null() {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             rows.push([name.clone(), text]);

@@ -163,7 +163,7 @@ impl Accounts {
     ) -> Result<ChannelId, AccountsError> {
         let id = id(&request.owner, &request.name)?;
         let what = format!("channel {:?}", id.to_string());
-        self.add(&what, &json!({ "channels": [request] }), now)?;
+        self.add(&what, "channels", &json!(request), now)?;
         Ok(id)
     }
 

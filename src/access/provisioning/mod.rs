@@ -25,7 +25,7 @@ mod single;
 #[cfg(test)]
 mod tests;
 
-pub use agreements::{AgreementRecord, LicenseRecord, OrganizationRecord, ProductRecord};
+pub use agreements::{agreement_entry, license_entry, organization_entry, product_entry};
 pub use channels::{
     ChannelProblem, ChannelRequest, channel_formats, channel_settings, shown_settings,
     typed_settings,

@@ -81,7 +81,7 @@ impl Accounts {
         let (password, secret) = given_or_generated(request.password.clone())?;
         let entry = UserRequest { password: Some(password), ..request.clone() };
         let what = format!("user {:?}", request.user_name);
-        self.add(&what, &json!({ "users": [entry] }), now)?;
+        self.add(&what, "users", &json!(entry), now)?;
         let name = request.user_name.clone();
         // The database assigned the number during the import.
         let found = self.db.read_blocking(move |tx| tx.find_user_by_name(&name))?;
@@ -104,7 +104,7 @@ impl Accounts {
             entry.client_secret.clone_from(&generated);
         }
         let what = format!("client {:?}", request.client_id);
-        self.add(&what, &json!({ "clients": [entry] }), now)?;
+        self.add(&what, "clients", &json!(entry), now)?;
         Ok(generated)
     }
 
@@ -122,21 +122,25 @@ impl Accounts {
         let key = generate_secret()?;
         let what = format!("API key of user {user_name:?}");
         let entry = json!({ "user": user_name, "key": key, "name": name, "readOnly": read_only });
-        self.add(&what, &json!({ "apiKeys": [entry] }), now)?;
+        self.add(&what, "apiKeys", &entry, now)?;
         let hash = ContentHash::new(key.as_bytes());
         let found = self.db.read_blocking(move |tx| tx.find_key_number(&hash))?;
         let id = found.ok_or(AccountsError::Unknown(what))?;
         Ok(AddedAccount { id, secret: Some(key) })
     }
 
-    /// Imports a file with one entry, which must be new. Errors name it as `what`.
-    pub(super) fn add(
+    /// Adds the object of `entry`, an entry of the list `list` of an accounts file. Errors name it as `what`.
+    ///
+    /// Fails if the object exists, if the entry refers to an object that does not exist, or if a property is
+    /// invalid.
+    pub fn add(
         &self,
         what: &str,
-        file: &Value,
+        list: &str,
+        entry: &Value,
         now: Timestamp,
     ) -> Result<(), AccountsError> {
-        let imported = ValidAccounts::read(file).and_then(|file| {
+        let imported = ValidAccounts::read(&json!({ list: [entry] })).and_then(|file| {
             self.apply_import(AccountsImport { file, only_new: true, note: None }, now)
         });
         match imported {
