@@ -52,9 +52,7 @@ pub(super) fn check(
     for entry in &file.channels {
         let id = &entry.value.id;
         references.user_name(&entry.place, id.owner())?;
-        if only_new && tx.find_channel(id)?.is_some() {
-            return Err(refuse(&entry.place, "exists already"));
-        }
+        refuse_known(&entry.place, only_new && tx.find_channel(id)?.is_some())?;
     }
     Ok(())
 }
@@ -222,9 +220,7 @@ impl<'a> EntryReferences<'a> {
 
     fn user_id(&self, place: &str, new: &UserEntry, only_new: bool) -> Result<(), AccountsError> {
         let stored = self.tx.find_user_by_name(&new.user_name)?;
-        if only_new && stored.is_some() {
-            return Err(refuse(place, "exists already"));
-        }
+        refuse_known(place, only_new && stored.is_some())?;
         let Some(id) = new.id else { return Ok(()) };
         if let Some((stored, _)) = stored.filter(|(stored, _)| stored.id != id) {
             let name = &*new.user_name;
@@ -242,9 +238,7 @@ impl<'a> EntryReferences<'a> {
 
     fn client(&self, place: &str, new: &ClientEntry, only_new: bool) -> Result<(), AccountsError> {
         let stored = self.tx.find_client(&new.client_id)?;
-        if only_new && stored.is_some() {
-            return Err(refuse(place, "exists already"));
-        }
+        refuse_known(place, only_new && stored.is_some())?;
         // An entry without a secret keeps the stored secret.
         let has_stored_secret = stored.is_some_and(|stored| stored.secret.is_some());
         let has_secret = new.client_secret.is_some() || new.client_secret_hash.is_some();
