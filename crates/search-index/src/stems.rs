@@ -7,11 +7,14 @@
 //! So a word is stemmed as spelled, and the accents are removed from the stem afterwards. The spelling of a [`Word`]
 //! is `exact`, in lower case with accents, or `folded` if it has no accents and `exact` is `None`.
 //!
-//! The index has both spellings of a stem, `mot` and `möt` of `möten`. As with whole words, a query without accents
-//! finds every spelling, and a query with an accent finds only that spelling. Accents of the ending do not count: the
-//! Finnish `veneessä` finds `vene` and `veneet`. If an algorithm removes an umlaut from a stem, [`restore_accents`]
-//! puts it back: the German `häuser` finds `häuser` and `häusern` but not `haus`, while `haus` finds `haus`, `häuser`
-//! and `häusern`.
+//! Each word is indexed under its folded stem, without accents, and under its accented stem if the stem has accents:
+//! `möten` under `mot` and `möt`. A query looks up one of them, the accented stem if there is one. So, as with whole
+//! words, an accent in a query is significant, and a query without accents finds every spelling:
+//!
+//! - Swedish `möte` looks up `möt` and finds `möten`. `mote` looks up `mot` and finds `möten` and `moten`.
+//! - Finnish `veneessä` has an accent in its ending only. It looks up `vene` and finds `vene` and `veneet`.
+//! - The German algorithm stems `haus` and `häuser` to `haus`; for `häuser`, [`restore_accents`] adds `häus`. So
+//!   `häuser` looks up `häus` and finds `häusern` but not `haus`. `haus` looks up `haus` and finds all three words.
 
 use std::collections::HashMap;
 
@@ -24,7 +27,8 @@ use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 pub fn is_form_of(found: &Word, searched: &Word, tag: &str) -> bool {
     // Forms differ only in their endings, and the first letter rules out most words of a text.
     found.folded.chars().next() == searched.folded.chars().next()
-        // Documents have no stems of words with digits, and a stem with a digit equals none without one.
+        // Documents have no stems of words with digits. Only `found` needs the check: a `searched` with a digit cannot
+        // equal a stem without one.
         && !found.folded.contains(char::is_numeric)
         && StemLanguage::for_tag(tag).iter().any(|language| {
             let found = language.stem(found);
@@ -119,12 +123,15 @@ fn fold(word: &str) -> String {
 }
 
 /// Returns the stem `folded` with the accents of the word `exact` restored; `None` if the stem has no accents.
+///
+/// For `straßen` with the stem `strass`, `ß` stands for the `ss` of the stem, and the result is `straß`.
 fn restore_accents(exact: &str, folded: &str) -> Option<String> {
     let mut restored = String::with_capacity(exact.len());
     let mut rest = folded;
     let mut buffer = [0; 4];
     for c in exact.chars() {
-        // Where the algorithm has changed the ending, the rest of the stem is taken as it is.
+        // Usually the stem ends before the word, and `rest` is empty here. If the algorithm has changed the ending,
+        // as from `naïvety` to `naiveti`, the rest `i` is taken as it is.
         let Some(remaining) = rest.strip_prefix(fold(c.encode_utf8(&mut buffer)).as_str()) else {
             break;
         };
@@ -168,8 +175,10 @@ impl DocumentStemmer {
     /// Only words of texts have stems. Names of persons and places, bylines, codes and words with digits match
     /// only as written.
     ///
-    /// If a text has two spellings of a word, `lagar` and `lågar`, only the spelling with the accent is stemmed,
-    /// since the folded text does not show the spelling of each occurrence.
+    /// If a text has two spellings of a word, only the spelling with the accent is stemmed, since the folded text does
+    /// not show the spelling of each occurrence. Beside `lågar`, `lagar` is still found by the folded stem `lag` of
+    /// `lågar`. Beside `område`, with the folded stem `omrad`, the stem `omr` of `omrade` is missing: a query for
+    /// `omrades`, with the stem `omr`, does not find the Swedish text, and one for `omrade` finds it as written.
     pub(crate) fn document_terms(&mut self, indexed: &IndexedDocument, accents: &str) -> String {
         // In the order of `STEM_FIELDS`.
         let texts = [&indexed.headline, &indexed.description, &indexed.body];
@@ -186,7 +195,8 @@ impl DocumentStemmer {
                 }
                 // Folded words, as in every text of an `IndexedDocument`.
                 for word in text.split(' ').filter(|word| !word.is_empty()) {
-                    // Accented words are looked up last, as only the first occurrence of a word has a stem here.
+                    // `has_spelling` is checked after `stem_once`, which already drops repeated words, so the search
+                    // runs once per distinct word.
                     let stem = self.stem_once(*language, word);
                     if let Some(stem) = stem.filter(|_| !has_spelling(&accented, word)) {
                         push_stem(&mut terms, letter, *language, stem);
