@@ -1,7 +1,7 @@
 //! Evaluates functions of all four types (ISO 32000-1 §7.10), for tints and shadings.
 //!
-//! Evaluation relies on the numbers of entries that the fields below state; [`PdfFunction::parse`] checks them. An
-//! interval is its lower and its upper end; in a damaged file it may be reversed.
+//! Evaluation relies on the numbers of entries that the fields below state; [`PdfFunction::parse`] in
+//! `function_parser.rs` checks them. An interval is its lower and its upper end; in a damaged file it may be reversed.
 
 use crate::PdfError;
 use crate::budget::WorkBudget;
@@ -13,8 +13,8 @@ use crate::number::{bits, index, interpolate, real, sample_real};
 pub(super) struct PdfFunction {
     /// The interval of each input, for 1 to 64 inputs.
     pub(super) domain: Vec<[f32; 2]>,
-    /// The interval of each output, at most 64. Types 0 and 4 have as many outputs as intervals, at least one. In
-    /// types 2 and 3 it may be shorter or empty, and outputs without an interval are not clipped.
+    /// The interval of each output, at most 64. Types 0 and 4 have as many outputs as intervals, at least one. Types 2
+    /// and 3 may have fewer intervals or none, and outputs without an interval are not clipped.
     pub(super) range: Vec<[f32; 2]>,
     pub(super) kind: FunctionKind,
 }
@@ -28,7 +28,8 @@ pub(super) enum FunctionKind {
     /// of 1 to 64 outputs.
     Exponential { from: Vec<f32>, to: Vec<f32>, exponent: f32 },
     /// Type 3: the first input, whose domain is divided at `bounds`, selects one of `functions` and is mapped to its
-    /// interval in `encode`. There is at least one function, one bound less, and an encoding for each function.
+    /// interval in `encode`. There is at least one function, one bound less than functions, and an interval in
+    /// `encode` for each function.
     Stitching { functions: Vec<PdfFunction>, bounds: Vec<f32>, encode: Vec<[f32; 2]> },
     /// Type 4: a program.
     Calculator(Calculator),
@@ -37,16 +38,19 @@ pub(super) enum FunctionKind {
 /// The table of a type 0 function: a grid with a dimension for each input.
 #[derive(Debug, Clone)]
 pub(super) struct SampleTable {
-    /// The number of grid points along each input, 1 to 2^20; as many as the domain has intervals, at most 8.
+    /// The number of grid points along each input, 1 to 2^20; as many as the domain has intervals, at most 8. Their
+    /// product, the number of points, is limited by the length of `samples`, of which at most 64 bytes are missing. So
+    /// no position in bits overflows.
     pub(super) size: Vec<usize>,
     /// 1, 2, 4, 8, 12, 16, 24 or 32.
     pub(super) bits_per_sample: usize,
     /// The interval of grid positions that the domain of each input is mapped to; at least as many as inputs.
     pub(super) encode: Vec<[f32; 2]>,
-    /// The interval that the samples of each output, from 0 to the largest one, are mapped to; as many as in the range.
+    /// The interval of each output; sample values 0 to 2^`bits_per_sample` − 1 are mapped to this interval. As many as
+    /// in the range.
     pub(super) decode: Vec<[f32; 2]>,
-    /// Samples without padding between them: all outputs of a grid point, then the next point, of which the first
-    /// input varies fastest. Missing samples at the end are 0.
+    /// Samples without padding between them: the outputs of each grid point, with the points in order, the first input
+    /// varying fastest. Missing samples at the end are 0.
     pub(super) samples: Vec<u8>,
 }
 
@@ -121,6 +125,7 @@ impl SampleTable {
             let last = size - 1;
             let coordinate = interpolate(inputs[at], domain[at], self.encode[at]);
             let coordinate = clip(coordinate, [0.0, real(last)]);
+            // `index` rounds down. At the last point, both points are the last one and the distance is 0.
             let low = index(coordinate, last);
             cells.push((low, (low + 1).min(last), coordinate - real(low)));
         }
@@ -151,7 +156,8 @@ impl SampleTable {
             .collect()
     }
 
-    /// Returns the sample with this number, from 0; a sample of 32 bits is rounded, unlike the counts of [`real`].
+    /// Returns the sample with this number, from 0. [`sample_real`] rounds values above 2^24; [`real`] is for counts,
+    /// which are exact.
     fn sample(&self, number: usize) -> f32 {
         let position = number * self.bits_per_sample;
         sample_real(bits(&self.samples, position, self.bits_per_sample))
