@@ -2,7 +2,7 @@
 //! range.
 //!
 //! `[` and `]` include the bound beside them, `{` and `}` exclude it, and a query may mix them. `*` is an open bound.
-//! The parser also describes comparisons such as `>=4`, and single values, as ranges.
+//! The parser in `parse.rs` also describes comparisons such as `>=4`, and single values, as ranges.
 
 use jiff::tz::TimeZone;
 
@@ -83,7 +83,7 @@ impl RangeLiteral {
 
     /// Builds the query for values of `field` in the range. Days, and times without an offset, are in `zone`.
     ///
-    /// Fails if a bound is not a value of the field, or if the range is empty.
+    /// Fails if a bound is not a value of the field, or if the range has two bounds and contains nothing.
     pub(super) fn query(&self, field: OrderedField, zone: &TimeZone) -> Result<Query, QueryError> {
         let (query, is_empty) = match field {
             OrderedField::Date(field) => {
@@ -99,7 +99,7 @@ impl RangeLiteral {
                 (Query::Numbers(numbers), bounds.is_some_and(|(from, until)| until < from))
             }
         };
-        // Swapped bounds are a mistake, which a search without hits would hide.
+        // A range such as `[5 TO 4]` or `[4 TO 4}` is a mistake, which a search without hits would hide.
         if is_empty {
             let what = "the range is empty".to_owned();
             return Err(QueryError { what, position: self.start });
@@ -123,8 +123,10 @@ impl RangeLiteral {
         Ok(DateRange { field, from, until })
     }
 
-    /// Parses the bounds as numbers. An exclusive bound becomes the next representable number, which is included. Next
-    /// to the largest or smallest number this is an infinity, so the range is valid and contains nothing.
+    /// Parses the bounds as numbers. An exclusive bound becomes the next representable number, which is included.
+    ///
+    /// Above the largest or below the lowest number this is an infinity, the only case in which a [`FiniteNumber`]
+    /// holds one; so with an open other bound, the range is accepted and matches nothing.
     fn numbers(&self, field: NumberField) -> Result<NumericRange, QueryError> {
         let from = match &self.from {
             Some(bound) if bound.inclusive => Some(bound.number()?),
