@@ -12,8 +12,9 @@ use strum::{EnumIter, EnumString, IntoEnumIterator, IntoStaticStr, VariantArray,
 #[strum(serialize_all = "lowercase")]
 #[repr(u16)]
 pub enum Scope {
-    // The values only make up a bit mask in memory; tokens are stored with the names of their scopes. `VariantArray`
-    // lists the scopes for `Permission::scopes`, `VariantNames` lists their names for OpenID discovery.
+    // The values only make up a bit mask in memory; tokens are stored with the names of their scopes. `EnumIter`
+    // iterates over the scopes for `ScopeSet`. `Permission::scopes` returns a static slice, which an iterator cannot
+    // give but `VariantArray` has. `VariantNames` lists the names for OpenID discovery.
     /// Adds OpenID Connect: the identity of the user.
     OpenId = 1,
     /// Exposes the claim `roles`. Every API requires this scope.
@@ -24,10 +25,12 @@ pub enum Scope {
     User = 8,
     /// Exposes the claims `customer_id`, `customer_name`, `department`.
     Customer = 16,
-    /// Permits reading and updating the profile. Two extensions of the contract require it: revoking keys and
-    /// writing channels.
+    /// Permits reading and updating the profile, for which `roles` suffices unless the client's scopes
+    /// [are enforced](super::OAuthClient::scopes_enforced). Every client needs this scope to revoke API keys and to
+    /// write channels, which are extensions of the contract.
     Profile = 32,
-    /// Permits reading and updating collections, for which `roles` suffices unless the client's scopes are enforced.
+    /// Permits reading and updating collections, for which `roles` suffices unless the client's scopes
+    /// [are enforced](super::OAuthClient::scopes_enforced).
     Collection = 64,
     /// Permits administering the organization's users.
     Admin = 128,
@@ -68,7 +71,10 @@ impl ScopeSet {
     /// The empty set of scopes.
     pub const NONE: Self = Self(0);
 
-    /// Returns the scopes of an API key: all but `admin`.
+    /// Returns the scopes of an API key: all but `admin` (contract access-7). A key is valid until it is revoked, and
+    /// a leaked key must not administer users.
+    ///
+    /// A token needs all these scopes to create a key (contract access-8).
     pub fn for_api_key() -> Self {
         Self(Self::for_session().0 & !Scope::Admin.bit())
     }
