@@ -28,9 +28,11 @@ pub enum DeliveryState {
 
 crate::impl_as_str!(DeliveryState);
 
-/// The delivery of one version of an item through one channel. There is at most one for each channel, item and
-/// version: a repeated request returns it, and queues it again if it failed (contract deliveries-5). The user or the
-/// operator can also queue a delivered or failed one again by its id, without a purchase.
+/// The delivery of one version of an item through one channel. A request buys the item, then queues the delivery.
+///
+/// There is at most one delivery for each channel, item and version (contract deliveries-5). A repeated request
+/// returns it without a purchase; if the delivery has failed, the request buys and queues like the first one. The user
+/// or the operator can also queue a delivered or failed one again by its id, without a purchase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     pub id: Uuid,
@@ -47,7 +49,8 @@ pub struct Delivery {
     /// A short hash that identifies the item's stored document, the formats of the channel and the crop, computed by
     /// `version` in `src/distribution/delivery/request.rs`. Webhooks send it to the receiver.
     pub version: String,
-    /// The agreement that the last request named for the purchase of the item, which precedes queueing.
+    /// A request first buys the item, then queues the delivery; this is the agreement that the last request named for
+    /// buying it.
     pub agreement: Option<AgreementId>,
     pub state: DeliveryState,
     /// The number of attempts, including the attempt in flight but not those that a shutdown aborted. Starts again
@@ -61,8 +64,9 @@ pub struct Delivery {
     pub error: Option<String>,
     /// The time of the first request.
     pub created: Timestamp,
-    /// The time at which a user or the operator last queued the delivery. A retry does not change it. Retries end
-    /// [`RetryPolicy::deadline`](crate::RetryPolicy::deadline) after it.
+    /// The time at which a user or the operator last queued the delivery. A retry does not change it. While the clock
+    /// is trusted, no retry is planned for later than [`RetryPolicy::deadline`](crate::RetryPolicy::deadline) after
+    /// this time.
     pub queued: Timestamp,
     /// The time of the last change of state.
     pub updated: Timestamp,
