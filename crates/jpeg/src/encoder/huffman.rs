@@ -32,14 +32,15 @@ impl HuffmanTable {
 
     /// Returns the number of bytes of the definition in a DHT segment.
     pub(super) fn definition_bytes(&self) -> usize {
-        // A byte with class and number, and the number of codes of each length.
+        // A byte with class and number of the table, a byte with the number of codes for each length, the symbols.
         1 + LENGTH_MAX + self.spec.symbols.len()
     }
 
-    /// Returns the number of bits of all codes of the symbols of a histogram.
+    /// Returns the number of bits of the codes for all symbols in `histogram`, from which the table was built.
     pub(super) fn code_bits(&self, histogram: &Histogram) -> u64 {
         let mut bits = 0;
         for (symbol, &count) in (0u8..=255).zip(histogram) {
+            // A symbol that does not occur has no code; `code_of` returns the length 0 for it.
             let (_, length) = self.codes.code_of(symbol);
             bits += u64::from(count) * u64::from(length);
         }
@@ -47,25 +48,27 @@ impl HuffmanTable {
     }
 }
 
-/// Computes the number of codes of 1 to 16 bits, for symbols in descending order of frequency.
+/// Computes how many codes have 1, 2, … 16 bits, for symbols in descending order of frequency.
 ///
 /// The package-merge algorithm (Larmore and Hirschberg 1990) finds the best lengths of at most 16 bits. It makes 16
-/// lists of packages in ascending order of weight. The first list has the single symbols; each further list has the
-/// single symbols, and the packages of the list before, joined in pairs of neighbours. With `n` symbols, the additional
-/// one included, the length of a symbol is the number of its occurrences in the first `2n − 2` packages of the last
-/// list, in pairs too.
+/// lists of packages in ascending order of weight. The first list has the single symbols, each with its frequency as
+/// weight. Each further list has the single symbols again, and the packages of the list before, joined in pairs of
+/// neighbours. With `n` symbols, the length of a symbol is the number of its occurrences in the first `2n − 2` packages
+/// of the last list, counting also the occurrences inside joined pairs.
+///
+/// For example, the last list of three symbols `a`, `b` and `c` with the weights 0, 1 and 2 begins with `a`, `b`, `ab`
+/// and `c`. `a` and `b` occur twice, `c` once, so their codes have 2, 2 and 1 bits.
 fn length_counts(symbols: &[u8], histogram: &Histogram) -> [u8; LENGTH_MAX] {
-    // The code of all ones must not be used (T.81, C.2). An additional symbol gets it, the rarest, which therefore
-    // comes first in this ascending order.
+    // The code of all ones must not be used (T.81, C.2). It is the last of the longest codes, so an additional symbol
+    // takes it that is rarer than all others. Its weight is 0, so it comes first in the ascending order of weights.
     let weights: Vec<u64> = std::iter::once(0)
         .chain(symbols.iter().rev().map(|&symbol| u64::from(histogram[usize::from(symbol)])))
         .collect();
-    // For each list, whether each of its packages is a single symbol. That is enough: symbols are in ascending order,
-    // so `k` single symbols among the first packages are the `k` rarest.
+    // For each list, whether each of its packages is a single symbol rather than a pair. The lengths need only this.
     let mut lists: Vec<Vec<bool>> = Vec::with_capacity(LENGTH_MAX);
     let mut packages: Vec<u64> = Vec::new();
     for _ in 0..LENGTH_MAX {
-        // Empty in the first list.
+        // Empty for the first list. A last package without a neighbour is left out.
         let joined: Vec<u64> = packages.chunks_exact(2).map(|pair| pair[0] + pair[1]).collect();
         let mut singles = weights.iter().peekable();
         let mut pairs = joined.iter().peekable();
@@ -73,7 +76,8 @@ fn length_counts(symbols: &[u8], histogram: &Histogram) -> [u8; LENGTH_MAX] {
         let mut is_single = Vec::new();
         loop {
             let single_next = match (singles.peek(), pairs.peek()) {
-                // At equal weight, either order gives the same total size, but not the same codes.
+                // At equal weight, either order gives the same total size. It is fixed, so that the same histogram
+                // always gives the same codes.
                 (Some(single), Some(pair)) => single <= pair,
                 (single, None) => single.is_some(),
                 (None, Some(_)) => false,
@@ -88,14 +92,17 @@ fn length_counts(symbols: &[u8], histogram: &Histogram) -> [u8; LENGTH_MAX] {
     }
     let mut lengths = vec![0usize; weights.len()];
     let mut taken = 2 * weights.len() - 2;
+    // Going back from the last list: the single symbols among the taken packages get one bit more; each taken pair
+    // takes two packages of the list before. The taken packages are always the first of their list, and symbols are in
+    // ascending order, so `k` single symbols among them are the `k` rarest.
     for list in lists.iter().rev() {
         let singles = list[..taken].iter().filter(|&&single| single).count();
         lengths[..singles].iter_mut().for_each(|length| *length += 1);
-        // Each pair that was taken stands for two packages of the list before.
         taken = 2 * (taken - singles);
     }
-    // A byte suffices for each count. 256 codes of 8 bits would leave none for the additional symbol; 256 longer codes
-    // would leave half of all codes unused, because its code is one of the longest.
+    // A byte suffices for each count. A count of 256 would need all symbols at one length. At 8 bits they fill the code
+    // space and leave no room for the additional symbol. At 9 or more they fill at most half of it, and the additional
+    // symbol, whose code is no shorter, cannot fill the rest, which is not optimal.
     let mut counts = [0; LENGTH_MAX];
     // The first length belongs to the code of all ones, which is not in the table.
     for length in &lengths[1..] {
@@ -122,8 +129,8 @@ pub(super) const TABLES: usize = 4;
 
 /// The table of a token: two for DC and two for AC.
 ///
-/// The variants are in the order of the tables: as a number, a variant is the index of its table, twice the class plus
-/// the number in the file.
+/// The order of the variants counts: as a number, a variant is the index of its table. The index is twice the class (0
+/// for DC, 1 for AC) plus the number of the table in the file (0 for luma, 1 for chroma).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TableSlot {
     /// DC differences of luma or grey.
@@ -188,7 +195,8 @@ pub(super) fn write(tokens: &[Token], tables: &[HuffmanTable; TABLES], out: &mut
             token.table_and_symbol().map(|(table, symbol)| tables[table].codes.code_of(symbol));
         let (code, length) = code.unwrap_or_default();
         let count = token.raw_count();
-        // A token has a code, raw bits or both, so there is at least one bit, and there are at most 32.
+        // `put` accepts 1 to 56 bits; with none, a shift in it could overflow. A token has a code, raw bits or both,
+        // each of at most 16 bits, so there are 1 to 32.
         writer.put(u64::from(code) << count | u64::from(token.raw_bits()), length + count);
     }
     writer.finish_into(out);
