@@ -175,11 +175,13 @@ impl QueryTreeParser<'_> {
                 self.parse_bracket(bracket, field)
             }
             Some('<' | '>') => self.parse_comparison(field),
-            // A comparison without its field, as in `urgency = 3`. In the value of a field, `=` is part of the run:
-            // words ignore it like other punctuation, and dates, numbers and ids refuse it.
+            // A comparison apart from its field, as in `urgency = 3`. Within the group of a field, as in `source:(=x)`,
+            // `=` is part of the run: words ignore it like other punctuation, and dates, numbers and ids refuse it.
             Some('=') if field.is_none() => Err(self.unordered()),
             Some(c) if is_quote(c) => self.parse_phrase(field),
             Some(_) => {
+                // Its text is without escaping backslashes and without a final star. The run also has the position
+                // of that star, the first `<`, `>` or `=`, and whether it is a URL.
                 let run = self.scanner.scan_run(colon)?;
                 if self.scanner.peek() != Some(':') {
                     return self.parse_run(field, &run);
@@ -214,8 +216,9 @@ impl QueryTreeParser<'_> {
                 self.parse_bracket(bracket, Some(field))
             }
             Some('<' | '>') => self.parse_comparison(Some(field)),
-            // A sign before a number is part of the value, and an id refuses it. `+` needs no error, because it would
-            // have no effect before the field either.
+            // `source:-x` would lose its minus, since words ignore punctuation. In other fields, the sign is part of
+            // the value: a number may be negative, an id refuses it. `+` needs no error, because it would have no
+            // effect before the field either.
             Some(sign @ ('-' | '!')) if matches!(field, QueryField::Words(_)) => {
                 let name = excerpt(name);
                 let what = format!("{sign} has to precede the field, as in {sign}{name}:word");
@@ -233,7 +236,8 @@ impl QueryTreeParser<'_> {
         self.scanner.error(format!("expected a value after {}:", excerpt(name)))
     }
 
-    /// Returns the error for a range or comparison on a field without an order.
+    /// Returns the error for a range or comparison on a field without an order, or without a field. Without a field, as
+    /// in `urgency > 3` and `urgency = 3`, the examples in the message show the right form.
     fn unordered(&self) -> QueryError {
         let forms = "such as urgency:[1 TO 4] and versioncreated:>2026-03-01";
         self.scanner.error(format!("only date and number fields have ranges, {forms}"))
@@ -338,8 +342,8 @@ impl QueryTreeParser<'_> {
         }
         let found = self.build_leaf(None, run)?;
         Ok(match address::pasted_id(&run.text) {
-            // It may also be an ordinary word, so both are searched for (contract search-16). The id is not counted
-            // beside the word.
+            // It may also be an ordinary word, so both are searched for (contract search-16). Only the word is counted,
+            // for the reason in `build_leaf`.
             Some(id) => Query::or(vec![found, Query::Item(id)]),
             None => found,
         })
@@ -357,22 +361,23 @@ impl QueryTreeParser<'_> {
                 Query::All
             }
             Some(QueryField::Words(place)) => {
-                // Looked up like a prefix, because all tokens of the property begin with its code.
+                // Looked up like a prefix: in the index, all tokens of a property begin with the code of the property.
                 self.count_prefix(position)?;
                 Query::Present(place)
             }
             Some(QueryField::Ordered(field)) => {
+                // A range without bounds matches every document with a value.
                 RangeLiteral { from: None, until: None, start: position }
                     .query(field, self.zone)?
             }
         })
     }
 
-    /// Builds the query for a run, or for a text in quotes, whose star and comparison are checked.
+    /// Builds the query for a run, or for a text in quotes. The comparison of the run, and the characters before its
+    /// star, have been checked by the caller.
     fn build_leaf(&mut self, field: Option<QueryField>, run: &CharacterRun) -> Parsed {
-        // `id:x` is not counted. The canonical spelling may write a word that could be an id as two terms, the word
-        // and `id:x`, and must not exceed a limit that the query itself keeps. The length of the text limits the
-        // number of ids.
+        // `id:x` is not counted. `a OR abc1`, of two words, prints as `a OR "abc1" OR id:abc1` and must still parse if
+        // two is the limit. The length of the text limits the number of ids.
         if field != Some(QueryField::Id) {
             self.count_clause(run.start)?;
         }
