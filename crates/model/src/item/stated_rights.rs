@@ -10,10 +10,12 @@
 //! | `instructions` | `ednote` |
 //! | `copyrightOwners` | `copyrightholder` |
 //!
-//! Rights are stated if a layer above the file has them: the settings, the source or the rights override
-//! ([`RightsLayers::stated`]). Stated rights replace the document's value. Rights that only the file has are written
-//! where the document has no value, not even an empty one, and only in the first three rows: a note or an owner that
-//! an editor removed from the document must not return from the file.
+//! [`RightsLayers`] has the layers: `item` is the rights override, `settings` has the default rights, and the picture
+//! in `files` has the source rights and the file rights. A right is stated if a layer other than the file rights has it
+//! ([`RightsLayers::is_stated`]). Stated rights replace the document's value.
+//!
+//! Rights that only the file has are written where the document has no value, not even an empty one, and only in the
+//! first three rows: a note or an owner that an editor removed from the document must not return from the file.
 //!
 //! A value that would break the schema is not written, because a served document is always valid (contract items-5).
 //! The document then keeps its own value, even if the right is stated. The stored document stays as its provider
@@ -28,8 +30,8 @@ use super::web_address::is_web;
 
 /// Writes `rights` into the properties `fields` of a document.
 ///
-/// Without `with_file_rights`, only stated rights are written. It is false for formats that contain the rights of the
-/// file elsewhere, or have no place for them.
+/// Without `with_file_rights`, only stated rights are written. It is false for formats whose writer receives the rights
+/// of the file separately, such as ninjs, or that have no place for them, such as plain text.
 pub(super) fn write_rights(
     fields: &mut Map<String, Value>,
     rights: RightsLayers<'_>,
@@ -66,14 +68,18 @@ fn stated_text<'a>(rights: RightsLayers<'a>, name: &str) -> Option<&'a str> {
     rights.text(name).filter(|_| rights.is_stated(name))
 }
 
-/// Adds the digital source type `term`, a URI, to the trust indicators.
+/// Adds the digital source type `term` to the trust indicators.
+///
+/// `term` is a URI: codes such as `trainedAlgorithmicMedia` became URIs when the rights were parsed. Other text, which
+/// the file may contain, is not added.
 ///
 /// An indicator of the same kind in the document is replaced if `replaces` is true. Otherwise it stays, and `term`
 /// is not added.
 fn write_source_type(fields: &mut Map<String, Value>, term: &str, replaces: bool) {
     let Some(indicator) = trust_indicator(term) else { return };
-    // An indicator is of the same kind if its vocabulary is that of the term or that of the IPTC. Both are `Some`, so
-    // an indicator without a vocabulary is of a different kind.
+    // An indicator is of the same kind if its vocabulary is one of these two: the term's own, or the IPTC vocabulary,
+    // which always counts because all its terms are digital source types. Neither of the two is `None`, so an indicator
+    // without a vocabulary is of a different kind.
     let schemes = [scheme_of(&indicator), Some(DIGITAL_SOURCE_TYPES.base.trim_end_matches('/'))];
     let own = fields.get("trustindicator").and_then(Value::as_array);
     let mut indicators = own.cloned().unwrap_or_default();
