@@ -20,14 +20,18 @@ pub static CODEC: ImageCodec = ImageCodec {
     decoder: None,
     encode,
     embed,
-    // Lossy WebP always has luma and chroma, which decoders convert to RGB.
+    // Lossy WebP always has luma and chroma, which decoders convert to RGB. A grey picture can be encoded, as RGB with
+    // three equal samples, but not with a grey profile.
     supports_grey: false,
     supports_cmyk: false,
     side_px_max: webp_encoder::SIDE_PX_MAX,
+    // The sides are the only limit.
     pixels_max: u64::MAX,
-    // Times the cost of JPEG, measured with `METHOD`.
+    // A multiple of the cost of JPEG, measured with `METHOD`.
     encoding_cost: 12,
-    // 4 for the planes and the file, 3 for the copy in RGB that grey pictures need. The chroma is always subsampled.
+    // 4 for libwebp and the file (`webp_encoder::encode`): the luma plane needs 1 and the two chroma planes, of half
+    // the width and height, 0.5; the rest is for the file, its copy and libwebp's own data. 3 for the copy in RGB of
+    // a grey picture. The sampling is ignored, because lossy WebP has only 4:2:0.
     encoder_bytes_per_pixel: |_sampling| 4 + 3,
 };
 
@@ -37,13 +41,13 @@ const METHOD: u8 = 2;
 
 /// libwebp's quality for quality 0, 10, ... 100.
 ///
-/// The table aims at a tenth fewer bytes than our JPEG of the same quality has, and accepts a lower score: clients ask
-/// for WebP because it is smaller. At quality 85, a WebP with the SSIMULACRA2 score of the JPEG would have 40 % more
-/// bytes than the JPEG (`benches/RESULTS.md`, "Small renditions").
+/// The table aims at a tenth fewer bytes than our JPEG of the same quality has, and accepts a worse picture: clients
+/// ask for WebP because it is smaller. At quality 85, a WebP with the SSIMULACRA2 score of the JPEG would have 40 %
+/// more bytes than the JPEG (`benches/RESULTS.md`, "Small renditions").
 ///
 /// To measure it again, encode photographs of 1,024 pixels at each of the qualities as JPEG and as WebP, and choose
 /// the values at which the WebPs have nine tenths of the bytes. These values were found with method 4. Method 2 writes
-/// a twentieth more bytes at the same value, so they were lowered until the files were as small as before.
+/// a twentieth more bytes at the same value, so the values were lowered until the files were as small as before.
 const QUALITIES: [f32; 11] = [0.0, 3.0, 11.0, 24.5, 43.0, 55.0, 66.5, 74.0, 80.0, 87.0, 100.0];
 
 /// Flags of the extended header.
@@ -69,8 +73,10 @@ fn encode(picture: &UnencodedPicture<'_>) -> Result<Vec<u8>, RasterError> {
     })
 }
 
-/// Adds the extended header, the profile and the metadata to a file that [`encode`] returned. Such a file has only one
-/// chunk, the frame; other chunks would be lost.
+/// Adds the extended header, the profile and the metadata to a file that [`encode`] returned.
+///
+/// Such a file has only one chunk, the frame. A file that has attachments already is accepted too: the new ones replace
+/// them, because only the frame is copied.
 fn embed(file: &[u8], attachments: &ImageAttachments<'_>) -> Result<Vec<u8>, RasterError> {
     let frame = frame_of(file).ok_or_else(damaged)?;
     let sides = canvas(frame).ok_or_else(damaged)?;
@@ -105,10 +111,10 @@ fn embed(file: &[u8], attachments: &ImageAttachments<'_>) -> Result<Vec<u8>, Ras
 }
 
 fn damaged() -> RasterError {
-    RasterError::Decode("no lossy WebP file".to_owned())
+    RasterError::Decode("not a lossy WebP file".to_owned())
 }
 
-/// Finds the payload of the `VP8 ` chunk.
+/// Finds the payload of the `VP8 ` chunk, the frame. Skips chunks before it, such as the extended header.
 fn frame_of(file: &[u8]) -> Option<&[u8]> {
     if !(file.starts_with(b"RIFF") && file.get(8..)?.starts_with(b"WEBP")) {
         return None;
@@ -126,7 +132,8 @@ fn frame_of(file: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Reads the sides of a key frame in the form of the extended header: each less 1, in three bytes.
+/// Reads the sides of a key frame in the form of the extended header: each less 1, in three bytes, of which the
+/// last is zero.
 fn canvas(frame: &[u8]) -> Option<[u8; 6]> {
     // A frame begins with its tag, three bytes; then come the start code and two bytes for each side.
     let (start_code, sides) = frame.get(3..10)?.split_first_chunk::<3>()?;
