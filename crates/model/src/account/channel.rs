@@ -35,8 +35,8 @@ crate::impl_as_str!(ChannelMethod);
 
 /// The settings of a delivery method: addresses, directories, passwords.
 ///
-/// Passwords are stored in plain text because the receiving system asks for them. `Debug` prints the names of
-/// settings, never their values; there is no `Display` and no `Serialize`.
+/// Passwords are in plain text rather than hashed, because the receiving system asks for them. `Debug` prints the names
+/// of settings, never their values; there is no `Display` and no `Serialize`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ChannelSettings(Map<String, Value>);
 
@@ -46,7 +46,8 @@ impl ChannelSettings {
         Self(settings)
     }
 
-    /// Iterates over the names of the settings, in the order in which they were written.
+    /// Iterates over the names of the settings, in the order in which they were written. A `Map` has this order
+    /// because of the feature `preserve_order` of `serde_json`.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
@@ -72,10 +73,12 @@ pub struct Channel {
     pub name: String,
     pub method: ChannelMethod,
     /// The formats in which each item is sent, in the canonical spelling of
-    /// [`MediaFormat`](crate::media_url::MediaFormat).
+    /// [`MediaFormat`](crate::media_url::MediaFormat). Text, because they are stored, listed and compared as text; a
+    /// delivery parses them.
     pub formats: Vec<String>,
     pub settings: ChannelSettings,
-    /// Whether the channel may be used.
+    /// Whether the channel may be used. Its owner and the operator can disable it; a delivery that is due while it is
+    /// disabled fails and is not retried.
     pub active: bool,
     /// Whether the owner wrote the settings, rather than the operator. Such a channel may connect only to public
     /// addresses.
@@ -83,8 +86,8 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Returns the channel's identifier. Not checked again: `owner` and `name` were checked when the channel was
-    /// created.
+    /// Returns the channel's identifier. Not checked again: [`ChannelId::new`] checked `owner` and `name` when the
+    /// channel was created.
     pub fn id(&self) -> ChannelId {
         ChannelId { owner: self.owner.clone(), name: self.name.clone() }
     }
