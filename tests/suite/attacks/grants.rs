@@ -8,13 +8,12 @@ use api::organization::{
 };
 use api::user::{ListDevices, ListKeys, RegisterDevice};
 use model::MediaType;
-use model::account::{ChannelMethod, DeviceKind};
+use model::account::DeviceKind;
 use reqwest::{Method, StatusCode, header::LOCATION};
 use serde_json::{Value, json};
 
 use crate::common::api::{ApiCaller, Refusal, new_user};
 use crate::common::{DEMO_KEY, Server, postgres, tokens};
-use crate::keys_and_channels::{channel, put};
 use crate::notifications::{make, stream};
 use crate::oauth::{Editor, query_of, request, token};
 use crate::site_account::Person;
@@ -170,10 +169,9 @@ fn read_only_credentials_change_order_deliver_and_take_nothing() {
     ];
     let set: Value = server.post_form("/o/oauth2/token", &form).json().unwrap();
     let owner = ApiCaller::key(&server, DEMO_KEY);
-    put(&owner, "desk", &channel(ChannelMethod::Download, json!({})));
     let stream = make(&server, &stream(None, "isbrytare"));
     let stream = format!("/content/v1/_all/notification/{stream}/stream?wait=0");
-    let delivery = format!("{ITEM}?channel=user:demo-editor:desk");
+    let delivery = format!("{ITEM}?channel=user:demo-editor:demo-folder");
     let hires = format!("{ITEM}.jpg");
     let token = set["access_token"].as_str().unwrap();
     for reader in [ApiCaller::key(&server, &key), ApiCaller::bearer(&server, token)] {
