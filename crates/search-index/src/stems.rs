@@ -9,9 +9,12 @@
 //!
 //! Each word is indexed under its folded stem, without accents, and under its accented stem if the stem has accents:
 //! `möten` under `mot` and `möt`. A query looks up one of them, the accented stem if there is one. So, as with whole
-//! words, an accent in a query is significant, and a query without accents finds every spelling:
+//! words, an accent in a query is significant. A query without accents finds every spelling, unless its stem differs
+//! from the folded stem of the accented spelling:
 //!
 //! - Swedish `möte` looks up `möt` and finds `möten`. `mote` looks up `mot` and finds `möten` and `moten`.
+//! - Swedish `områden` has the stems `omrad` and `områd`, but `omrade` looks up `omr` and does not find `områden`. It
+//!   still finds `område`, since a word is also found as written, whatever its stem.
 //! - Finnish `veneessä` has an accent in its ending only. It looks up `vene` and finds `vene` and `veneet`.
 //! - The German algorithm stems `haus` and `häuser` to `haus`; for `häuser`, [`restore_accents`] adds `häus`. So
 //!   `häuser` looks up `häus` and finds `häusern` but not `haus`. `haus` looks up `haus` and finds all three words.
@@ -130,8 +133,9 @@ fn restore_accents(exact: &str, folded: &str) -> Option<String> {
     let mut rest = folded;
     let mut buffer = [0; 4];
     for c in exact.chars() {
-        // Usually the stem ends before the word, and `rest` is empty here. If the algorithm has changed the ending,
-        // as from `naïvety` to `naiveti`, the rest `i` is taken as it is.
+        // Ends at the first character that does not continue the stem: usually because `rest` is used up, or because
+        // the algorithm has changed the ending. Of `naiveti`, the stem of `naïvety`, the rest `i` is appended below. A
+        // combining mark that does not compose with its letter folds to an empty text, so it is kept.
         let Some(remaining) = rest.strip_prefix(fold(c.encode_utf8(&mut buffer)).as_str()) else {
             break;
         };
@@ -175,10 +179,10 @@ impl DocumentStemmer {
     /// Only words of texts have stems. Names of persons and places, bylines, codes and words with digits match
     /// only as written.
     ///
-    /// If a text has two spellings of a word, only the spelling with the accent is stemmed, since the folded text does
-    /// not show the spelling of each occurrence. Beside `lågar`, `lagar` is still found by the folded stem `lag` of
-    /// `lågar`. Beside `område`, with the folded stem `omrad`, the stem `omr` of `omrade` is missing: a query for
-    /// `omrades`, with the stem `omr`, does not find the Swedish text, and one for `omrade` finds it as written.
+    /// If a text has a word with and without accents, the unaccented spelling gets no stem of its own, since the folded
+    /// text does not show the spelling of each occurrence. This matters only if its stem differs from the folded stem
+    /// of the accented spelling. For example, the Swedish text `område omrade` is indexed under `omrad` and `områd`,
+    /// but not under `omr`, the stem of `omrade`. So a query for `omrades`, with the stem `omr`, does not find it.
     pub(crate) fn document_terms(&mut self, indexed: &IndexedDocument, accents: &str) -> String {
         // In the order of `STEM_FIELDS`.
         let texts = [&indexed.headline, &indexed.description, &indexed.body];
