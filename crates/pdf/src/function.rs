@@ -39,8 +39,10 @@ pub(super) enum FunctionKind {
 #[derive(Debug, Clone)]
 pub(super) struct SampleTable {
     /// The number of grid points along each input, 1 to 2^20; as many as the domain has intervals, at most 8. Their
-    /// product, the number of points, is limited by the length of `samples`, of which at most 64 bytes are missing. So
-    /// no position in bits overflows.
+    /// product is the number of points.
+    ///
+    /// The parser accepts a table whose data is at most 64 bytes short, as in a damaged file. So the whole table is at
+    /// most 64 bytes longer than `samples`, and a bit position fits `usize`.
     pub(super) size: Vec<usize>,
     /// 1, 2, 4, 8, 12, 16, 24 or 32.
     pub(super) bits_per_sample: usize,
@@ -124,8 +126,10 @@ impl SampleTable {
         for (at, &size) in self.size.iter().enumerate() {
             let last = size - 1;
             let coordinate = interpolate(inputs[at], domain[at], self.encode[at]);
+            // `real` is for counts, which are exact.
             let coordinate = clip(coordinate, [0.0, real(last)]);
-            // `index` rounds down. At the last point, both points are the last one and the distance is 0.
+            // `index` rounds down and is at most `last`. At the last point, both points are the last one and the
+            // distance is 0.
             let low = index(coordinate, last);
             cells.push((low, (low + 1).min(last), coordinate - real(low)));
         }
@@ -149,6 +153,7 @@ impl SampleTable {
                 }
             }
         }
+        // `sample_real` rounds values above 2^24, here and in `sample`.
         let largest = sample_real(u32::MAX >> (32 - self.bits_per_sample));
         sums.iter()
             .zip(&self.decode)
@@ -156,8 +161,7 @@ impl SampleTable {
             .collect()
     }
 
-    /// Returns the sample with this number, from 0. [`sample_real`] rounds values above 2^24; [`real`] is for counts,
-    /// which are exact.
+    /// Returns the sample with this number, from 0.
     fn sample(&self, number: usize) -> f32 {
         let position = number * self.bits_per_sample;
         sample_real(bits(&self.samples, position, self.bits_per_sample))
