@@ -1,6 +1,6 @@
 //! Writes the rights in an item into its served document (contract items-24).
 //!
-//! The schema of documents has a place for some of the rights in a picture:
+//! The schema of documents, ttninjs 1.6, has a place for some of the rights in a picture:
 //!
 //! | Right | Place in the document |
 //! | --- | --- |
@@ -10,9 +10,16 @@
 //! | `instructions` | `ednote` |
 //! | `copyrightOwners` | `copyrightholder` |
 //!
-//! [`RightsLayers`] has the layers: `item` is the rights override, `settings` has the default rights, and the picture
-//! in `files` has the source rights and the file rights. A right is stated if a layer other than the file rights has it
-//! ([`RightsLayers::is_stated`]). Stated rights replace the document's value.
+//! [`RightsLayers`] has four layers. From strongest to weakest:
+//!
+//! - the rights override, in `item`;
+//! - the source rights, which the source sent beside the files, stored with the picture in `files`;
+//! - the default rights, in `settings`;
+//! - the file rights, from the metadata in the picture file itself, also stored with the picture.
+//!
+//! [`RightsLayers::get`] and [`RightsLayers::text`] return the value of the strongest layer that has one. A right is
+//! stated if a layer other than the file rights has it ([`RightsLayers::is_stated`]). Stated rights replace the
+//! document's value.
 //!
 //! Rights that only the file has are written where the document has no value, not even an empty one, and only in the
 //! first three rows: a note or an owner that an editor removed from the document must not return from the file.
@@ -78,12 +85,12 @@ fn stated_text<'a>(rights: RightsLayers<'a>, name: &str) -> Option<&'a str> {
 fn write_source_type(fields: &mut Map<String, Value>, term: &str, replaces: bool) {
     let Some(indicator) = trust_indicator(term) else { return };
     // An indicator is of the same kind if its vocabulary is one of these two: the term's own, or the IPTC vocabulary,
-    // which always counts because all its terms are digital source types. Neither of the two is `None`, so an indicator
-    // without a vocabulary is of a different kind.
+    // which always counts because all its terms are digital source types.
     let schemes = [scheme_of(&indicator), Some(DIGITAL_SOURCE_TYPES.base.trim_end_matches('/'))];
     let own = fields.get("trustindicator").and_then(Value::as_array);
     let mut indicators = own.cloned().unwrap_or_default();
     if replaces {
+        // Keeps an indicator without a vocabulary: its scheme is `None`, and neither of `schemes` is.
         indicators.retain(|other| !schemes.contains(&scheme_of(other)));
     } else if indicators.iter().any(|other| schemes.contains(&scheme_of(other))) {
         return;
