@@ -59,8 +59,9 @@ impl HuffmanTable {
 /// For example, the last list of three symbols `a`, `b` and `c` with the weights 0, 1 and 2 begins with `a`, `b`, `ab`
 /// and `c`. `a` and `b` occur twice, `c` once, so their codes have 2, 2 and 1 bits.
 fn length_counts(symbols: &[u8], histogram: &Histogram) -> [u8; LENGTH_MAX] {
-    // The code of all ones must not be used (T.81, C.2). It is the last of the longest codes, so an additional symbol
-    // takes it that is rarer than all others. Its weight is 0, so it comes first in the ascending order of weights.
+    // The code of all ones must not be used (T.81, C.2). It is the last of the longest codes. So we add a symbol of
+    // weight 0, rarer than all others: it gets that code, and is left out of the table. Here it comes first, since
+    // `weights` is in ascending order.
     let weights: Vec<u64> = std::iter::once(0)
         .chain(symbols.iter().rev().map(|&symbol| u64::from(histogram[usize::from(symbol)])))
         .collect();
@@ -93,16 +94,17 @@ fn length_counts(symbols: &[u8], histogram: &Histogram) -> [u8; LENGTH_MAX] {
     let mut lengths = vec![0usize; weights.len()];
     let mut taken = 2 * weights.len() - 2;
     // Going back from the last list: the single symbols among the taken packages get one bit more; each taken pair
-    // takes two packages of the list before. The taken packages are always the first of their list, and symbols are in
-    // ascending order, so `k` single symbols among them are the `k` rarest.
+    // takes two packages of the list before. The taken packages are always the first of their list. Like the lists,
+    // `weights` and `lengths` are in ascending order of weight, so `k` single symbols among the taken packages are the
+    // first `k` of `lengths`.
     for list in lists.iter().rev() {
         let singles = list[..taken].iter().filter(|&&single| single).count();
         lengths[..singles].iter_mut().for_each(|length| *length += 1);
         taken = 2 * (taken - singles);
     }
-    // A byte suffices for each count. A count of 256 would need all symbols at one length. At 8 bits they fill the code
-    // space and leave no room for the additional symbol. At 9 or more they fill at most half of it, and the additional
-    // symbol, whose code is no shorter, cannot fill the rest, which is not optimal.
+    // 256 codes of one length cannot occur, so a `u8` suffices for each count. With 8 bits, 256 codes would leave no
+    // room for the additional symbol. With 9 or more, almost half of the code space would stay empty, so a shorter code
+    // would be possible.
     let mut counts = [0; LENGTH_MAX];
     // The first length belongs to the code of all ones, which is not in the table.
     for length in &lengths[1..] {
