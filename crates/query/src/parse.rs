@@ -9,10 +9,12 @@
 //! ```
 //!
 //! A `run` is a sequence of characters without spaces, parentheses, brackets, quotes, `&&` and `||`. A `name` is a run
-//! that ends before a colon, a `bound` is a date or a number, in brackets also `*`, and a `text` has no quotes and no
-//! `*`. A backslash makes any character a part of a run or text. Spaces separate terms and operators, and may stand
-//! inside parentheses and brackets; none may stand beside a colon or after a sign or a comparison. Isolated
-//! punctuation between terms, as in `a – b`, counts as a space.
+//! that ends before a colon, and a `bound` is a date or a number, in brackets also `*`. A `text` has no quotes and no
+//! `*`: `"a*b"` is an error. A backslash makes any character a part of a run or text, as in `"a\*b"`.
+//!
+//! Spaces separate terms and operators, and may stand inside parentheses and brackets. None may stand beside a colon,
+//! after a comparison or after one of the signs `-`, `+` and `!`. Isolated punctuation between terms, as in `a / b`,
+//! counts as a space, but an isolated sign, as in `a - b`, is an error.
 
 use jiff::tz::TimeZone;
 
@@ -31,7 +33,7 @@ use model::{ItemId, ItemKey};
 
 /// Parses a query in which every word matches only as written.
 ///
-/// Days, and times without an offset, are in `zone`. A text that is empty or has only spaces matches every document.
+/// Dates, and times without an offset, are in `zone`. A text that is empty or has only spaces matches every document.
 ///
 /// ```
 /// use jiff::tz::TimeZone;
@@ -47,7 +49,7 @@ use model::{ItemId, ItemKey};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Precedence: `NOT`, `-` and `+` bind tightest, then `AND`, which may be left out, then `OR`. Operators are in
+/// Precedence: `NOT`, `!`, `-` and `+` bind tightest, then `AND`, which may be left out, then `OR`. Operators are in
 /// capitals. Characters other than letters and digits separate words. Words that are joined by such characters
 /// without a space form a phrase. A backslash removes the special meaning of the next character.
 ///
@@ -72,8 +74,8 @@ pub fn parse(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
 ///
 /// Forms are found for a single word of lower-case letters. The word must not be in quotes, have a `*` or be
 /// joined to a second word as in `e-post`, and must be without a field or in one of `headline`, `description_text`
-/// and `body_text`. A capital letter asks for a name: `Bergen` does not find `berg`. Below `NOT` and `-` every
-/// word matches only as written, so that an exclusion removes only the written word.
+/// and `body_text`. A capital letter asks for a name: `Bergen` does not find `berg`. Below `NOT`, `!` and `-`
+/// every word matches only as written, so that an exclusion removes only the written word.
 ///
 /// Syntax, tree and errors are otherwise the same as for [`parse`].
 pub fn parse_with_forms(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
@@ -180,12 +182,11 @@ impl QueryTreeParser<'_> {
             Some('=') if field.is_none() => Err(self.unordered()),
             Some(c) if is_quote(c) => self.parse_phrase(field),
             Some(_) => {
-                // Its text is without escaping backslashes and without a final star. The run also has the position
-                // of that star, the first `<`, `>` or `=`, and whether it is a URL.
                 let run = self.scanner.scan_run(colon)?;
                 if self.scanner.peek() != Some(':') {
                     return self.parse_run(field, &run);
                 }
+                // A lone `*` before the colon: its text is empty, since the text of a run is without a final star.
                 if run.text.is_empty() && run.star_position.is_some() {
                     return self.parse_every_field(&run);
                 }
