@@ -50,23 +50,23 @@ pub struct Delivery {
     /// `version` in `src/distribution/delivery/request.rs`. Webhooks send it to the receiver.
     pub version: String,
     /// A request first buys the item, then queues the delivery; this is the agreement that the last request named for
-    /// buying it.
+    /// buying it. `None` if it named none: then the purchase may use any agreement that covers the item.
     pub agreement: Option<AgreementId>,
     pub state: DeliveryState,
     /// The number of attempts, including the attempt in flight but not those that a shutdown aborted. Starts again
     /// at 0 when a user or the operator queues the delivery.
     pub attempts: u32,
-    /// The time of the next attempt; `None` once the delivery is delivered or failed. While an attempt is in flight,
-    /// the time at which the sending node's claim expires, so that a different node may send the delivery.
+    /// If queued, the time of the next attempt. If sending, the time at which the sending node's claim expires, so that
+    /// a different node may send the delivery. If delivered or failed, `None`.
     pub next_attempt: Option<Timestamp>,
     /// The reason why the last attempt failed, from [`shorten_reason`]. Stays until an attempt succeeds, or a user
     /// or the operator queues the delivery again.
     pub error: Option<String>,
     /// The time of the first request.
     pub created: Timestamp,
-    /// The time at which a user or the operator last queued the delivery. A retry does not change it. While the clock
-    /// is trusted, no retry is planned for later than [`RetryPolicy::deadline`](crate::RetryPolicy::deadline) after
-    /// this time.
+    /// The time at which a user or the operator last queued the delivery. A retry does not change it. No retry is
+    /// planned for later than [`RetryPolicy::deadline`](crate::RetryPolicy::deadline) after this time, except while the
+    /// clock is not trusted, such as after a jump of the time of day.
     pub queued: Timestamp,
     /// The time of the last change of state.
     pub updated: Timestamp,
