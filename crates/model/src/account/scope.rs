@@ -8,13 +8,13 @@ use strum::{EnumIter, EnumString, IntoEnumIterator, IntoStaticStr, VariantArray,
 ///
 /// [`Permission::scopes`](super::Permission::scopes) returns the scopes that an API requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+// `EnumIter` iterates over the scopes for `ScopeSet`. `Permission::scopes` returns a static slice, which an iterator
+// cannot give but `VariantArray` has. `VariantNames` lists the names for OpenID discovery.
 #[derive(EnumIter, EnumString, IntoStaticStr, VariantArray, VariantNames)]
 #[strum(serialize_all = "lowercase")]
+// The values only make up a bit mask in memory; tokens are stored with the names of their scopes.
 #[repr(u16)]
 pub enum Scope {
-    // The values only make up a bit mask in memory; tokens are stored with the names of their scopes. `EnumIter`
-    // iterates over the scopes for `ScopeSet`. `Permission::scopes` returns a static slice, which an iterator cannot
-    // give but `VariantArray` has. `VariantNames` lists the names for OpenID discovery.
     /// Adds OpenID Connect: the identity of the user.
     OpenId = 1,
     /// Exposes the claim `roles`. Every API requires this scope.
@@ -25,12 +25,13 @@ pub enum Scope {
     User = 8,
     /// Exposes the claims `customer_id`, `customer_name`, `department`.
     Customer = 16,
-    /// Permits reading and updating the profile, for which `roles` suffices unless the client's scopes
-    /// [are enforced](super::OAuthClient::scopes_enforced). Every client needs this scope to revoke API keys and to
-    /// write channels, which are extensions of the contract.
+    /// Permits reading and updating the profile. Needed for this only by clients whose scopes
+    /// [are enforced](super::OAuthClient::scopes_enforced); for other clients, `roles` suffices.
+    ///
+    /// Revoking API keys and writing channels are extensions of the contract; every client needs this scope for them.
     Profile = 32,
-    /// Permits reading and updating collections, for which `roles` suffices unless the client's scopes
-    /// [are enforced](super::OAuthClient::scopes_enforced).
+    /// Permits reading and updating collections. Needed only by clients whose scopes
+    /// [are enforced](super::OAuthClient::scopes_enforced); for other clients, `roles` suffices.
     Collection = 64,
     /// Permits administering the organization's users.
     Admin = 128,
