@@ -25,7 +25,7 @@ pub(super) struct RangeBound {
 }
 
 impl RangeBound {
-    /// Parses the bound as a date or time. Days, and times without an offset, are in `zone`.
+    /// Parses the bound as a date or time. Dates, and times without an offset, are in `zone`.
     fn interval(&self, zone: &TimeZone) -> Result<TimeInterval, QueryError> {
         let interval = TimeInterval::parse(&self.text, zone);
         interval.ok_or_else(|| not_a_date(&self.text, self.position))
@@ -58,7 +58,7 @@ impl RangeLiteral {
         let from = parse_bound(scanner, kind, from_inclusive)?;
         scanner.skip_space();
         let position = scanner.position();
-        // `bound` consumes the text even if it is not `TO`, so its position is taken before.
+        // `scanner.bound()` consumes the text even if it is not `TO`, so its position is taken before.
         if scanner.bound() != "TO" {
             return Err(QueryError { what: "expected TO".to_owned(), position });
         }
@@ -81,7 +81,7 @@ impl RangeLiteral {
         Self { from: bound.clone(), until: bound, start: position }
     }
 
-    /// Builds the query for values of `field` in the range. Days, and times without an offset, are in `zone`.
+    /// Builds the query for values of `field` in the range. Dates, and times without an offset, are in `zone`.
     ///
     /// Fails if a bound is not a value of the field, or if the range has two bounds and contains nothing.
     pub(super) fn query(&self, field: OrderedField, zone: &TimeZone) -> Result<Query, QueryError> {
@@ -126,7 +126,8 @@ impl RangeLiteral {
     /// Parses the bounds as numbers. An exclusive bound becomes the next representable number, which is included.
     ///
     /// Above the largest or below the lowest number this is an infinity, the only case in which a [`FiniteNumber`]
-    /// holds one; so with an open other bound, the range is accepted and matches nothing.
+    /// holds one. So `{MAX TO *]`, where `MAX` is the largest number, becomes the range from infinity to an open bound,
+    /// which is accepted and matches nothing.
     fn numbers(&self, field: NumberField) -> Result<NumericRange, QueryError> {
         let from = match &self.from {
             Some(bound) if bound.inclusive => Some(bound.number()?),
