@@ -14,7 +14,8 @@ use crate::limits::{CHANNEL_NAME_CHARS_MAX, USER_NAME_BYTES_MAX};
 #[derive(EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum ChannelMethod {
-    /// Sends nothing: the customer downloads a `.zip`.
+    /// Sends nothing: selects the contents of an item's `.zip`, which the customer downloads. A request for a delivery
+    /// through such a channel is refused.
     Download,
     /// Writes into a directory on the server.
     Directory,
@@ -87,7 +88,7 @@ pub struct Channel {
 
 impl Channel {
     /// Returns the channel's identifier. Not checked again: [`ChannelId::new`] checked `owner` and `name` when the
-    /// channel was created.
+    /// owner or the operator created the channel.
     pub fn id(&self) -> ChannelId {
         ChannelId { owner: self.owner.clone(), name: self.name.clone() }
     }
