@@ -28,7 +28,9 @@ impl SecondNode {
     pub fn start(dir: &Path, settings: &[String]) -> Self {
         let log = dir.join("second-log");
         let mut command = wirephoto(dir);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(dir.join("data"));
+        command
+            .args(["serve", "--demo-public", "--listen", "127.0.0.1:0", "--data"])
+            .arg(dir.join("data"));
         for setting in settings.iter().map(String::as_str).chain(["media.warm=false"]) {
             command.args(["--set", setting]);
         }
