@@ -140,7 +140,7 @@ impl Accounts {
         entry: &Value,
         now: Timestamp,
     ) -> Result<(), AccountsError> {
-        let imported = ValidAccounts::read(&json!({ list: [entry] })).and_then(|file| {
+        let imported = ValidAccounts::read(json!({ list: [entry] })).and_then(|file| {
             self.apply_import(AccountsImport { file, only_new: true, note: None }, now)
         });
         match imported {
