@@ -595,10 +595,8 @@ fn a_stream_expires_five_minutes_after_its_last_use_and_waiting_is_use() {
         // Its time is over, but no sweep has removed it yet.
         scene.notifications.delete(&caller, of.id).await.unwrap();
         // The sweeps of the heartbeats have removed the other.
-        for id in [of.id, other.id] {
-            let left = scene.db.read_blocking(move |tx| tx.find_notification(id)).unwrap();
-            assert_eq!(left, None);
-        }
+        let left = |id| scene.db.read_blocking(move |tx| tx.find_notification(id)).unwrap();
+        assert_eq!((left(of.id), left(other.id)), (None, None));
     });
 }
 

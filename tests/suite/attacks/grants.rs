@@ -170,7 +170,7 @@ fn read_only_credentials_change_order_deliver_and_take_nothing() {
     let set: Value = server.post_form("/o/oauth2/token", &form).json().unwrap();
     let owner = ApiCaller::key(&server, DEMO_KEY);
     let stream = make(&server, &stream(None, "isbrytare"));
-    let stream = format!("/content/v1/_all/notification/{stream}/stream?wait=0");
+    let stream = format!("/content/v1/_all/notification/{stream}/stream?wait=1");
     let delivery = format!("{ITEM}?channel=user:demo-editor:demo-folder");
     let hires = format!("{ITEM}.jpg");
     let token = set["access_token"].as_str().unwrap();

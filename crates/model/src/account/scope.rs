@@ -7,12 +7,13 @@ use strum::{EnumIter, EnumString, IntoEnumIterator, IntoStaticStr, VariantArray,
 /// A right of a token, or a set of claims in its id token. Scopes are printed in this order.
 ///
 /// [`Permission::scopes`](super::Permission::scopes) returns the scopes that an API requires.
+///
+/// `EnumIter` iterates over the scopes for `ScopeSet`. `Permission::scopes` returns a static slice, which an iterator cannot
+/// give but `VariantArray` has. `VariantNames` lists the names for OpenID discovery. The values only make up a bit mask in
+/// memory; tokens are stored with the names of their scopes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-// `EnumIter` iterates over the scopes for `ScopeSet`. `Permission::scopes` returns a static slice, which an iterator
-// cannot give but `VariantArray` has. `VariantNames` lists the names for OpenID discovery.
 #[derive(EnumIter, EnumString, IntoStaticStr, VariantArray, VariantNames)]
 #[strum(serialize_all = "lowercase")]
-// The values only make up a bit mask in memory; tokens are stored with the names of their scopes.
 #[repr(u16)]
 pub enum Scope {
     /// Adds OpenID Connect: the identity of the user.
