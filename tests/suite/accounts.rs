@@ -459,7 +459,10 @@ fn the_demo_is_found_next_to_an_installed_binary() {
     fs::create_dir(&bin).unwrap();
     fs::create_dir(&empty).unwrap();
     let binary = bin.join("wirephoto");
-    fs::copy(env!("CARGO_BIN_EXE_wirephoto"), &binary).unwrap();
+    // Copied by another process: a file that this one writes cannot be executed while a child of another test, forked
+    // meanwhile, still has it open.
+    let copied = output(Command::new("cp").arg(env!("CARGO_BIN_EXE_wirephoto")).arg(&binary));
+    assert!(copied.status.success());
     let serve = || {
         let mut command = Command::new(&binary);
         isolate_environment(&mut command, dir.path());
