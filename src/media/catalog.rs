@@ -56,6 +56,7 @@ struct ComputedParts {
     /// The rights in the associated objects that have files.
     associated_rights: OnceLock<BTreeMap<AssociationKey, Arc<EffectiveRights>>>,
     caption: OnceLock<(Caption, ContentHash)>,
+    credits_hash: OnceLock<ContentHash>,
     keys: OnceLock<CacheKeys>,
 }
 
@@ -138,8 +139,13 @@ impl CatalogEntry {
     }
 
     /// Returns the hash of the credits in the caption, which are all that small renditions carry of it.
+    ///
+    /// Computed on first use for the item itself, because every request for a small size plans it.
     pub(super) fn credits_hash(&self, association: Option<&AssociationKey>) -> ContentHash {
-        hash_of(&self.caption_of(association).0.credits())
+        if association.is_some() {
+            return hash_of(&self.caption_of(association).0.credits());
+        }
+        *self.computed.credits_hash.get_or_init(|| hash_of(&self.caption().0.credits()))
     }
 
     /// Returns the rights and provenance of the picture of the item or of an associated object, with the hashes
