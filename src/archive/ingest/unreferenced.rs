@@ -21,6 +21,7 @@ use uuid::Uuid;
 use super::error::catch_panics;
 use super::{Ingest, IngestError, IngestResult};
 use crate::media::original::OriginalStore;
+use crate::runtime::clock;
 use crate::storage::blobs::{BlobStore, StoreError, StoreResult};
 use crate::storage::database::{Db, DbError, DbResult, OriginalRemovals, ReadTx, WriteTx};
 use model::ContentHash;
@@ -213,8 +214,8 @@ impl PendingRemovals {
     /// Retries until no originals wait.
     fn retry(&self, db: &Db, originals: &OriginalStore) {
         while self.is_waiting() {
-            // Nothing wakes this thread, so this only waits.
-            thread::park_timeout(RETRY_INTERVAL);
+            // Not parked: the end of a scope of threads, as in a removal, would wake the thread at once.
+            clock::pause(RETRY_INTERVAL);
             while let Some(next) = self.first() {
                 let removed = remove_unreferenced(db, originals, &next);
                 // An archive that has been migrated accepts no writes.
