@@ -1,14 +1,16 @@
 //! Writes texts as cells of CSV (RFC 4180), which spreadsheets of every language show and do not compute.
 
 /// First characters of a cell that a spreadsheet computes.
-const FORMULA_STARTS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
-/// Characters at which a spreadsheet of some language splits cells.
-const SEPARATORS: [char; 3] = [',', ';', '\t'];
+const FORMULA_STARTS: [char; 5] = ['=', '+', '-', '@', '\t'];
+/// Characters at which a spreadsheet of some language splits cells. If it splits at other separators than the file has,
+/// it does not know the quotes around a text, so a line break in the text splits too.
+const SEPARATORS: [char; 5] = [',', ';', '\t', '\n', '\r'];
 
 /// Appends a text as a cell in quotes.
 ///
 /// Names and captions come from customers and sources, so an apostrophe stands before what a spreadsheet would read
-/// as a formula: at the beginning of the text, and behind each separator at which it may split the text.
+/// as a formula: at the beginning of the text, and behind each separator at which it may split the text. A quotation
+/// mark there may open a cell, which begins behind the mark.
 pub fn push_cell(line: &mut String, text: &str) {
     line.push('"');
     let mut begins_cell = true;
@@ -20,7 +22,8 @@ pub fn push_cell(line: &mut String, text: &str) {
             line.push('"');
         }
         line.push(character);
-        begins_cell = SEPARATORS.contains(&character);
+        let opens_cell = begins_cell && character == '"';
+        begins_cell = opens_cell || SEPARATORS.contains(&character);
     }
     line.push('"');
 }
@@ -44,9 +47,9 @@ mod tests {
 
     #[test]
     fn a_text_is_no_formula_at_whichever_separator_it_is_split() {
-        for formula in ["=1+1", "+1", "-1", "@SUM(A1)", "\r=1"] {
+        for formula in ["=1+1", "+1", "-1", "@SUM(A1)"] {
             check(formula, &format!("\"'{formula}\""));
-            for separator in [",", ";"] {
+            for separator in [",", ";", "\n"] {
                 let text = format!("a{separator}{formula}{separator}b");
                 check(&text, &format!("\"a{separator}'{formula}{separator}b\""));
             }
@@ -54,5 +57,8 @@ mod tests {
         check("a\t=1", "\"a\t'=1\"");
         check("\t=1", "\"'\t'=1\"");
         check("a\";=1", "\"a\"\";'=1\"");
+        check(";\"=1;", "\";\"\"'=1;\"");
+        check("\r\n=1", "\"\r\n'=1\"");
+        check("a\r\n\r\nb", "\"a\r\n\r\nb\"");
     }
 }
