@@ -34,7 +34,7 @@ pub use demo::{
 };
 pub use reload::{ServerLaunch, allow_connections};
 pub use server::ServerProcess;
-pub use settings_check::unusable_files;
+pub use settings_check::{unusable_files, unusable_values};
 pub use standard_progress::forget_standard_progress;
 
 use ownership::{OwnershipCheck, OwnershipUse, StoreOwnership};

@@ -1,4 +1,4 @@
-//! Opens the files that settings name, for `wirephoto config check`.
+//! Opens the files that settings name, and tries the values that only a start reads, for `wirephoto config check`.
 
 use std::{
     fs::{self, File},
@@ -6,9 +6,15 @@ use std::{
 };
 
 use super::reload;
+use crate::distribution::delivery::mail_settings;
+use crate::http::SurrogateHeaders;
+use crate::media::MediaSettings;
 use crate::runtime::config::{Config, SettingRow};
+use crate::runtime::telemetry::LogFilter;
 use crate::runtime::tls_client::CustomAuthority;
+use crate::transport::CachePurger;
 use crate::transport::mail_templates::MailTemplates;
+use crate::transport::push::Push;
 
 /// The settings of the certificate and its key, which are read together.
 const TLS: [&str; 2] = ["server.tls_certificate", "server.tls_key"];
@@ -34,6 +40,22 @@ pub fn unusable_files(config: &Config, rows: &[SettingRow]) -> Vec<String> {
     let templates = MailTemplates::compile(overrides);
     problems.extend(templates.err().map(|cause| cause.to_string()));
     problems
+}
+
+/// Reads the values of `config` that a setting accepts as text and a start or a reload parses, with the content of the
+/// files that they name. Creates nothing and connects to nothing.
+///
+/// Returns a line for each value that cannot be used, with the name of its setting.
+pub fn unusable_values(config: &Config) -> Vec<String> {
+    let read = [
+        LogFilter::parse(&config.telemetry.log_level).map(drop),
+        MediaSettings::from_config(config).map(drop),
+        mail_settings(config).map(drop),
+        Push::from_config(config).map(drop),
+        SurrogateHeaders::from_config(config).map(drop),
+        CachePurger::from_settings(&config.cdn).map(drop),
+    ];
+    read.into_iter().filter_map(Result::err).map(|cause| cause.to_string()).collect()
 }
 
 /// Opens the file `path` of the setting `name`; the error begins with the path.

@@ -534,7 +534,11 @@ fn reindex(config: &Config, json: bool) -> Result<(), CommandFailure> {
 fn check_config(sources: &SettingSources) -> Result<(), CommandFailure> {
     let (config, values) = config::load(sources)?;
     print_warnings(&values);
-    let problems = app::unusable_files(&config, &config.rows(&values));
+    let mut problems = app::unusable_files(&config, &config.rows(&values));
+    // A file that cannot be read would be named a second time.
+    if problems.is_empty() {
+        problems = app::unusable_values(&config);
+    }
     if !problems.is_empty() {
         return usage(problems.join("\nwirephoto: "));
     }

@@ -124,6 +124,17 @@ fn files_that_settings_name_are_opened_before_a_start_needs_them() {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(check(&["media.preview_px=1"], 2).contains("media.preview_px"));
+    // Values that a start or a reload would refuse.
+    for (name, value) in [
+        ("telemetry.log_level", "[["),
+        ("mail.from", "nobody"),
+        ("media.watermark_png", "/proc/self/cmdline"),
+        ("cdn.purge_url", "nowhere"),
+    ] {
+        let setting = format!("{name}={value}");
+        let said = check(&[setting.as_str()], 2);
+        assert!(said.contains(name), "{name}: {said}");
+    }
 }
 
 #[test]

@@ -28,7 +28,7 @@ use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
 pub use request::DeliveryRequest;
-pub use send::ChannelSender;
+pub use send::{ChannelSender, mail_settings};
 
 use crate::access::auth::{Auth, Principal};
 use crate::access::orders::Orders;

@@ -174,7 +174,10 @@ fn directory_root(config: &Config) -> Result<PathBuf> {
     Ok(root)
 }
 
-fn mail_settings(config: &Config) -> Result<MailSettings> {
+/// Converts the settings of mails from `config`.
+///
+/// Fails if `mail.from` is not an address, or if the certificates of the mail server cannot be read.
+pub fn mail_settings(config: &Config) -> Result<MailSettings> {
     let mail = &config.mail;
     let Some(from) = MailAddress::parse(&mail.from) else {
         let message = format!("mail.from {:?} is not an address", mail.from);
