@@ -74,8 +74,9 @@ pub(super) fn accounts(command: &AccountsCommand) -> Result<(), CommandFailure> 
     let exported = open_archive(&config)?.accounts(&config)?.export(*with_secrets)?;
     let text = format!("{exported:#}");
     let Some(file) = file else {
-        print_line(&text);
-        return Ok(());
+        // An export that a full disk cut short must not count as written.
+        let written = writeln!(io::stdout(), "{text}");
+        return written.map_err(|cause| write_error(Path::new("standard output"), &cause));
     };
     // A file that exists may be readable by others.
     let opened = OpenOptions::new().write(true).create_new(true).open(file);
