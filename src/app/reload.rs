@@ -65,7 +65,7 @@ impl SettingsReload {
         if all_succeeded {
             "settings reloaded"
         } else {
-            "some settings could not be reloaded, see the log"
+            "the reload failed, see the log"
         }
     }
 
