@@ -6,6 +6,7 @@ use super::{CommandFailure, CommonArgs, demo, print_line};
 use crate::app::{self, OpenArchive, ServerLaunch, ServerProcess, allow_connections};
 use crate::cluster::membership::ClusterLease;
 use crate::runtime::config::{self, Config, RawSettings};
+use crate::runtime::error::ErrorKind;
 use crate::runtime::telemetry::{LogSetup, Logs};
 
 /// The arguments of `wirephoto serve`.
@@ -54,8 +55,14 @@ pub(super) fn serve(args: &ServeArgs) -> Result<(), CommandFailure> {
     allow_connections(config.server.connections_max);
     let archive = OpenArchive::open_to_serve(&config)?;
     if !args.demo_public {
-        app::refuse_published_logins(&archive, &config)
-            .map_err(|error| CommandFailure::Usage(error.to_string()))?;
+        app::refuse_published_logins(&archive, &config).map_err(|error| {
+            // A database that fails is no wrong setting.
+            if error.kind() == ErrorKind::InvalidArgument {
+                CommandFailure::Usage(error.to_string())
+            } else {
+                CommandFailure::Failed(error)
+            }
+        })?;
     }
     if !args.demo
         && let Some(warning) = app::demo_warning(&archive.db)?
