@@ -62,11 +62,7 @@ impl SettingsReload {
         let all_succeeded = reopened && applied;
         let outcome = if all_succeeded { "done" } else { "failed" };
         metrics::counter!(telemetry::RELOADS, "outcome" => outcome).increment(1);
-        if all_succeeded {
-            "settings reloaded"
-        } else {
-            "the reload failed, see the log"
-        }
+        if all_succeeded { "settings reloaded" } else { "the reload failed, see the log" }
     }
 
     /// Reloads the settings, and uses the `renewed` certificate if TLS is enabled.
