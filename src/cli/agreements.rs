@@ -93,7 +93,7 @@ pub(super) struct NewAgreementArgs {
     /// Number of the organization that holds the agreement.
     #[arg(long, value_name = "ID")]
     organization: i64,
-    /// How downloads are paid for: Subscription, Prepaid, Direct or Normal.
+    /// Method of payment for downloads: Subscription, Prepaid, Direct or Normal.
     #[arg(long = "type", value_name = "TYPE", value_parser = word::<AgreementType>)]
     kind: AgreementType,
     /// Makes the agreement cover every item.
@@ -148,7 +148,7 @@ pub(super) struct NewProductArgs {
     /// The name for people.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// What the product contains.
+    /// Contents of the product.
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
 }

@@ -20,7 +20,7 @@ pub(super) struct RangeBound {
     pub(super) text: String,
     /// The position of its first character in the query, from 1.
     pub(super) position: usize,
-    /// Whether the range includes the bound itself.
+    /// True if the range includes the bound itself.
     pub(super) inclusive: bool,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct MatchBatch {
     pub(super) lost: u64,
     /// The stream sequence number of this transaction; `None` until an item is queued.
     pub(super) stream_sequence: Option<i64>,
-    /// Whether more work is due immediately.
+    /// True if more work is due immediately.
     pub(super) more: bool,
 }
 

@@ -78,7 +78,7 @@ pub struct Channel {
     /// delivery parses them.
     pub formats: Vec<String>,
     pub settings: ChannelSettings,
-    /// Whether the channel may be used. Its owner and the operator can disable it; a delivery that is due while it is
+    /// True if the channel may be used. Its owner and the operator can disable it; a delivery that is due while it is
     /// disabled fails and is not retried.
     pub active: bool,
     /// Whether the owner wrote the settings, rather than the operator. Such a channel may connect only to public

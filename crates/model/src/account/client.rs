@@ -40,7 +40,7 @@ pub struct OAuthClient {
     pub scopes_enforced: bool,
     /// The lifetime of the client's access tokens in seconds, if it is shorter than the default.
     pub access_token_s: Option<u32>,
-    /// Whether the client's tokens change nothing (contract access-7).
+    /// True for a client whose tokens change nothing (contract access-7).
     pub read_only: bool,
 }
 
