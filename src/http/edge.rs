@@ -184,6 +184,8 @@ fn logged_path(route: &str, path: &str) -> String {
         let cuts = BEFORE_SECRETS
             .iter()
             .filter_map(|segment| Some(lower_case.find(*segment)? + segment.len()));
+        // Percent-encoding may hide such a segment.
+        let cuts = cuts.chain(lower_case.find('%'));
         if let Some(cut) = cuts.min() {
             shown.truncate(cut);
             shown.push('…');
@@ -357,6 +359,8 @@ mod tests {
         check("unknown", "//O//Password/secret/x", "//O//Password/…");
         check("unknown", "/unsubscribe/secret/mail/x", "/unsubscribe/…");
         check("unknown", "/user/v1/device/secret/x", "/user/v1/device/…");
+        check("unknown", "/o/p%61ssword/secret", "/o/p…");
+        check("unknown", "/mail%2Fsecret", "/mail…");
         check("unknown", "/nothing/here", "/nothing/here");
         check("/media/{*path}", "/media/image/mail/x.jpg", "/media/image/mail/x.jpg");
     }
