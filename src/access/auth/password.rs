@@ -66,9 +66,11 @@ impl Argon2Hasher {
         Ok(hash.to_string())
     }
 
-    /// Returns whether `hash` is a PHC string, the form of the hashes that are compared with passwords.
+    /// Returns whether `hash` is a PHC string of argon2id, the form of the hashes that are compared with passwords.
     pub fn is_hash(hash: &str) -> bool {
-        PasswordHash::new(hash).is_ok()
+        let Ok(hash) = PasswordHash::new(hash) else { return false };
+        // The string may end before the hash itself, and then no password fits.
+        hash.hash.is_some() && hash.algorithm.as_str() == Algorithm::Argon2id.as_str()
     }
 
     /// Returns whether `hash` was computed from `password`.

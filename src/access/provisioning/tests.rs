@@ -599,6 +599,7 @@ fn err_hashes_are_refused_without_repeating_them() {
     let hash = json!("$argon2id$v=19$m=8,t=1,p=1$d2lyZXBob3RvLWRvY3MtMQ");
     check("/users/0/passwordHash", hash.clone(), "passwordHash: is only for entries without");
     check("/users/1/passwordHash", json!(SECRETS[0]), "passwordHash: expected an argon2id hash");
+    check("/users/1/passwordHash", hash.clone(), "passwordHash: expected an argon2id hash");
     check("/clients/0/client_secret_hash", hash.clone(), "client_secret_hash: is only for");
     check("/clients/1/client_secret_hash", hash, "client_secret_hash: a public client has no");
     check("/apiKeys/0/keyHash", json!(SECRETS[2]), "keyHash: expected a SHA-256 hash");
