@@ -75,7 +75,8 @@ impl PdfTask {
     }
 
     /// Returns the seconds of CPU time that the task may use of `all`, the time for a PDF. Every task runs once at the
-    /// ingest of a PDF, so a bomb costs no more than `all` together (contract ingest-19).
+    /// ingest of a PDF, so a bomb costs no more than `all` together, each share rounded up to a second (contract
+    /// ingest-19).
     fn processor_s(self, all: Duration) -> u64 {
         let tenths = match self {
             Self::Facts => 2,
