@@ -26,7 +26,7 @@ pub(super) struct DecodedStream {
     pub(super) predicted: bool,
 }
 
-/// The maximum number of filters; real files have two.
+/// The maximum number of filters that are decoded; real files have at most two.
 const FILTERS_MAX: usize = 8;
 
 /// Decodes the filters of a stream, up to an image filter.
@@ -68,14 +68,9 @@ pub(super) fn decode(
     Ok(decoded)
 }
 
-/// Returns the names of the filters in decoding order; abbreviations of inline images are expanded.
+/// Returns the names of the filters in decoding order, as written: inline images may abbreviate them, such as `Fl`.
 pub(super) fn names(document: &Document, dictionary: &Dictionary) -> Vec<Vec<u8>> {
-    let filter = match entry(document, dictionary, b"Filter") {
-        // Inline images abbreviate their keys (ISO 32000-1 §8.9.7).
-        Object::Null => entry(document, dictionary, b"F"),
-        found => found,
-    };
-    match filter {
+    match entry(document, dictionary, b"Filter") {
         Object::Array(filters) => {
             filters.iter().filter_map(|filter| name(document, filter)).collect()
         }
@@ -91,11 +86,7 @@ fn name(document: &Document, object: &Object) -> Option<Vec<u8>> {
 }
 
 fn parameters(document: &Document, dictionary: &Dictionary, filters: usize) -> Vec<Dictionary> {
-    let found = match entry(document, dictionary, b"DecodeParms") {
-        Object::Null => entry(document, dictionary, b"DP"),
-        found => found,
-    };
-    let mut list = match found {
+    let mut list = match entry(document, dictionary, b"DecodeParms") {
         Object::Array(list) => {
             list.iter().map(|object| parameters_of_filter(document, object)).collect()
         }
@@ -110,7 +101,7 @@ fn parameters_of_filter(document: &Document, object: &Object) -> Dictionary {
     dictionary_of(resolve(document, object)).cloned().unwrap_or_default()
 }
 
-/// Returns whether a filter is decoded here.
+/// Returns whether a filter is decoded here, also by its abbreviation in inline images.
 fn is_lossless(name: &[u8]) -> bool {
     matches!(
         name,
@@ -128,8 +119,8 @@ fn is_lossless(name: &[u8]) -> bool {
     )
 }
 
+/// Returns whether the codes of LZW get longer one code early, which is the default (§7.4.4.3, Table 8).
 fn early_change(document: &Document, parameters: &Dictionary) -> bool {
-    // The default is 1 (§7.4.4.3, Table 8).
     count(document, parameters, b"EarlyChange") != Some(0)
 }
 
@@ -146,6 +137,7 @@ fn unpack(
         b"FlateDecode" | b"Fl" => inflate(input, max),
         b"LZWDecode" | b"LZW" => lzw::decode(input, early_change, max),
         b"RunLengthDecode" | b"RL" => run_lengths(input, max),
+        // These two give at most four times their input, so they need no limit.
         b"ASCIIHexDecode" | b"AHx" => hexadecimal(input),
         b"ASCII85Decode" | b"A85" => ascii85(input),
         // `Crypt` in a file that is not encrypted is the identity.
@@ -156,13 +148,13 @@ fn unpack(
 }
 
 fn inflate(input: &[u8], max: usize) -> Vec<u8> {
-    // The size is a guess: a decompression bomb must not reserve memory before it is measured.
+    // A guess, of at most 16 MiB, so that a large input cannot reserve memory that its output does not need.
     let mut bytes = Vec::with_capacity(input.len().saturating_mul(3).min(max).min(1 << 24));
     let limit = u64::try_from(max).unwrap_or(u64::MAX);
     // A damaged end is common, so the data before it is kept.
     let _ = ZlibDecoder::new(input).take(limit).read_to_end(&mut bytes);
     if bytes.is_empty() && input.len() > 2 {
-        // The zlib header is broken, but the data may be intact.
+        // The two bytes of the zlib header are broken, but the data after them may be intact.
         let _ = flate2::read::DeflateDecoder::new(&input[2..]).take(limit).read_to_end(&mut bytes);
     }
     bytes

@@ -102,7 +102,7 @@ impl IndexedDocument {
             WordCollector { tags: String::with_capacity(TAGS_BYTES), ..WordCollector::default() };
         reader.add_identity(key, document);
         // The body comes last, because the limit on words cuts the text that is read last.
-        for name in property::TOP.iter().copied() {
+        for name in property::TOP_LEVEL_NAMES.iter().copied() {
             if let Some(value) = document.value(name) {
                 reader.walk(&mut name.to_owned(), value);
             }
@@ -226,7 +226,7 @@ impl WordCollector {
     }
 
     fn value(&mut self, property: IndexedProperty, text: &str) {
-        let IndexedProperty { name, free, code } = property;
+        let IndexedProperty { name, in_free_text, code } = property;
         let mut first = true;
         for run in runs(text) {
             if !self.read(run) {
@@ -239,7 +239,7 @@ impl WordCollector {
                     gap(&mut self.tags);
                 }
                 self.last = Some(name);
-                if free {
+                if in_free_text {
                     gap(&mut self.rest);
                 }
             }
@@ -248,11 +248,11 @@ impl WordCollector {
             self.tags.extend(code);
             self.tags.push('=');
             self.tags.push_str(&self.fold.folded);
-            if free {
+            if in_free_text {
                 space(&mut self.rest);
                 self.rest.push_str(&self.fold.folded);
             }
-            self.accent(TextField::Named(name), free);
+            self.accent(TextField::Named(name), in_free_text);
         }
     }
 
@@ -278,11 +278,11 @@ impl WordCollector {
     }
 
     /// Adds the tokens for the accented form of the last word, if it has an accent.
-    fn accent(&mut self, field: TextField, free: bool) {
+    fn accent(&mut self, field: TextField, in_free_text: bool) {
         let Some(exact) = self.fold.exact() else { return };
         self.accents.push(tree::accent(field, exact));
         // A word without a field has to find this word too.
-        if free {
+        if in_free_text {
             self.accents.push(tree::accent(TextField::Anywhere, exact));
         }
     }

@@ -1,4 +1,4 @@
-//! The numbers in documents, and ranges of numbers.
+//! The numeric fields of items, and ranges of numbers.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -32,8 +32,8 @@ pub enum NumberField {
 
 model::impl_as_str!(NumberField);
 
-/// A finite number as an integer with the same order: the bits of an IEEE 754 double, reversed for negative
-/// numbers. Adjacent integers are adjacent doubles.
+/// A number as an integer with the same order: the bits of an IEEE 754 double, of which all but the sign are flipped for
+/// negative numbers. Adjacent integers are adjacent doubles. The ends of a range may be infinite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FiniteNumber(i64);
 
@@ -42,15 +42,15 @@ impl FiniteNumber {
     pub fn new(value: f64) -> Option<Self> {
         // Adding zero turns -0 into 0.
         let bits = (value + 0.0).to_bits().cast_signed();
-        value.is_finite().then_some(Self(reversed(bits)))
+        value.is_finite().then_some(Self(flip_if_negative(bits)))
     }
 
-    /// Parses digits with an optional leading `-` and an optional decimal point.
+    /// Parses digits with an optional leading `-` and an optional fraction; a decimal point has digits on both sides.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix('-').unwrap_or(text);
         let (integer, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
         // `f64::from_str` would also accept exponents, `inf` and `NaN`.
-        let is_decimal = is_number(integer) && is_number(fraction);
+        let is_decimal = is_digits(integer) && is_digits(fraction);
         is_decimal.then(|| text.parse().ok()).flatten().and_then(Self::new)
     }
 
@@ -59,30 +59,30 @@ impl FiniteNumber {
         self.0
     }
 
-    /// Returns the next larger number.
+    /// Returns the next larger number: infinity above the largest double.
     pub(super) fn above(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 
-    /// Returns the next smaller number.
+    /// Returns the next smaller number: minus infinity below the smallest double.
     pub(super) fn below(self) -> Self {
         Self(self.0.saturating_sub(1))
     }
 }
 
-fn is_number(digits: &str) -> bool {
-    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Converts the bits of a double to an integer with the same order, and back.
-fn reversed(bits: i64) -> i64 {
+/// Converts the bits of a double to an integer that sorts like the double, and back.
+fn flip_if_negative(bits: i64) -> i64 {
     if bits < 0 { bits ^ i64::MAX } else { bits }
 }
 
 /// Prints the shortest text that parses back to exactly the same number.
 impl Display for FiniteNumber {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f64::from_bits(reversed(self.0).cast_unsigned()).fmt(f)
+        f64::from_bits(flip_if_negative(self.0).cast_unsigned()).fmt(f)
     }
 }
 

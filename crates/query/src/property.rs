@@ -15,8 +15,8 @@ use super::number::NumberField;
 pub(super) struct IndexedProperty {
     /// The path of the property in the document, without list indexes.
     pub(super) name: &'static str,
-    /// Whether words without a field search the property.
-    pub(super) free: bool,
+    /// Whether a word of a query without the name of a field searches the property too.
+    pub(super) in_free_text: bool,
     /// The two-letter code of the property in the index.
     pub(super) code: [char; 2],
 }
@@ -49,8 +49,8 @@ pub(super) const GEOMETRY: &str = "geometry_geojson";
 pub(super) fn property(path: &str) -> Option<IndexedProperty> {
     let sort_key = (path.len(), path);
     let at = PROPERTIES.binary_search_by(|(name, _)| (name.len(), *name).cmp(&sort_key)).ok()?;
-    let (name, free) = PROPERTIES[at];
-    Some(IndexedProperty { name, free, code: letters(at) })
+    let (name, in_free_text) = PROPERTIES[at];
+    Some(IndexedProperty { name, in_free_text, code: letters(at) })
 }
 
 /// Iterates over the names of all properties.
@@ -59,15 +59,14 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     PROPERTIES.iter().map(|(name, _)| *name)
 }
 
-/// Returns the code of a property in the index: two letters that encode its position in the table. A change of the
-/// table is therefore a change of the index version.
+/// Returns the code of a property in the index: two letters that encode its position in [`PROPERTIES`].
 pub(super) fn code(name: &str) -> [char; 2] {
     // No property has the last code, so tokens of an unknown name match nothing.
     property(name).map_or_else(|| letters(CODES_MAX - 1), |property| property.code)
 }
 
-fn letters(at: usize) -> [char; 2] {
-    [at / LETTERS.len(), at % LETTERS.len()].map(|at| char::from(LETTERS[at % LETTERS.len()]))
+fn letters(position: usize) -> [char; 2] {
+    [position / LETTERS.len(), position % LETTERS.len()].map(|digit| char::from(LETTERS[digit]))
 }
 
 const LETTERS: &[u8; 26] = b"abcdefghijklmnopqrstuvwxyz";
@@ -110,8 +109,8 @@ pub(super) fn is_in_every_item(name: &str) -> bool {
     [URI, MEDIA_TYPE, TYPE, PUB_STATUS].contains(&name)
 }
 
-/// Returns the text to index and to look up for a value of the property `name`, which may be the URI of an item or a
-/// term of a vocabulary.
+/// Returns the text to index, and to look up, for `value` of the property `name`. URIs of items and terms of
+/// vocabularies are shortened.
 pub(super) fn searched_text<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
     match name {
         URI | "replacing" | "replacedby" => item_words(value),
@@ -142,27 +141,31 @@ pub(super) fn term_code(value: &str) -> &str {
     code.filter(|code| !code.is_empty()).unwrap_or(value)
 }
 
-/// The top-level properties of a document that are indexed or contain indexed properties, in alphabetical order,
-/// which is the order of the index. Properties that every item has are indexed apart from the document.
-pub(super) static TOP: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
+/// The first names of the paths of indexed words and numbers, in alphabetical order, in which a document is indexed.
+///
+/// Headline, description, body, dates and what every item has are indexed apart. Names that are not properties of
+/// documents, such as [`COLOUR`], are here too, and no document has them.
+pub(super) static TOP_LEVEL_NAMES: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
     let words = PROPERTIES.iter().map(|(name, _)| *name);
     let paths = words.chain(NumberField::iter().map(NumberField::as_str));
     let of_documents = paths.filter(|path| !is_in_every_item(path));
     of_documents.filter_map(|path| path.split('.').next()).collect()
 });
 
-/// All properties that a query can name, except headline, description, body, dates and numbers. The flag is `true`
-/// if words without a field search the property. Sorted by length first, so that most steps of a lookup compare
-/// two numbers.
+/// All properties that a query can name, except headline, description, body, dates and numbers, with
+/// [`IndexedProperty::in_free_text`]. Sorted by length first, so that most steps of a lookup compare two numbers.
+///
+/// A new or removed property changes the codes of those behind it, so `ANALYSIS` in the library `search-index` has to be
+/// raised.
 static PROPERTIES: LazyLock<Vec<(&str, bool)>> = LazyLock::new(|| {
-    let free = FREE_PROPERTIES.split(' ').map(|name| (name, true));
+    let in_free_text = FREE_PROPERTIES.split(' ').map(|name| (name, true));
     let others = OTHER_PROPERTIES.split(' ').map(|name| (name, false));
-    let mut all: Vec<_> = free.chain(others).collect();
+    let mut all: Vec<_> = in_free_text.chain(others).collect();
     all.sort_unstable_by_key(|(name, _)| (name.len(), *name));
     all
 });
 
-/// The properties that words without a field search too.
+/// The properties that a word without the name of a field searches.
 const FREE_PROPERTIES: &str = "\
     body_event.address body_event.arena body_event.city body_event.country body_event.eventtags \
     body_event.eventtype_text body_event.municipality_text body_event.note_extra \
@@ -172,8 +175,8 @@ const FREE_PROPERTIES: &str = "\
 
 /// The properties that a query has to name.
 ///
-/// Excluded are properties of other items or renditions, names of vocabularies (`scheme`), which are the same for
-/// all items, layout, rights in other languages, and positions.
+/// A test lists the properties of the schema that no query can name: those of other items and renditions, names of
+/// vocabularies (`scheme`), which are the same for all items, layout, rights in other languages, and positions.
 const OTHER_PROPERTIES: &str = "\
     advice.environment.code advice.importance.code advice.lifetime.code advice.role \
     altids.originaltransmissionreference body_event.accreditation body_event.changedby \
@@ -307,12 +310,12 @@ mod tests {
         assert!(PROPERTIES.is_sorted_by(|(a, _), (b, _)| (a.len(), a) < (b.len(), b)));
         for (name, _) in PROPERTIES.iter() {
             let top = name.split('.').next().unwrap();
-            assert_ne!(TOP.contains(top), is_in_every_item(name), "{name}");
+            assert_ne!(TOP_LEVEL_NAMES.contains(top), is_in_every_item(name), "{name}");
         }
     }
 
     #[test]
-    fn every_property_has_a_short_name_of_its_own() {
+    fn every_property_has_its_own_code() {
         let codes: BTreeSet<_> = PROPERTIES.iter().map(|(name, _)| code(name)).collect();
         assert_eq!(codes.len(), PROPERTIES.len());
         assert!(!codes.contains(&code("no property")));

@@ -1,4 +1,4 @@
-//! Caches sets of documents and facet counts per segment.
+//! Caches sets of documents and facet counts per segment, and builds such sets.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -28,8 +28,9 @@ pub(crate) enum FilterCondition {
 }
 
 impl FilterCondition {
-    /// Returns the size of the condition's texts in bytes.
+    /// Estimates the memory of the condition's texts in bytes, for a key of the cache.
     fn size_bytes(&self) -> usize {
+        // A word is stored as folded and as written; 64 and 24 bytes stand for the strings' headers and allocations.
         match self {
             Self::Words(words) => words.words.iter().map(|word| word.folded.len() * 2 + 64).sum(),
             Self::Products(codes) => codes.iter().map(|code| code.len() + 24).sum(),
@@ -54,23 +55,23 @@ pub(crate) struct SetCache {
     pub(crate) facets: FacetCountCache,
 }
 
-/// The divisor for the share of the budget that facet counts may use.
-const FACETS_SHARE: u64 = 4;
+/// Facet counts may use this part of the budget: one in four bytes.
+const FACETS_DIVISOR: u64 = 4;
 
 impl SetCache {
     /// Creates a cache of at most `bytes`.
     pub(crate) fn new(bytes: u64) -> Self {
-        let facets_bytes = bytes / FACETS_SHARE;
+        let facets_bytes = bytes / FACETS_DIVISOR;
         let sets = moka::sync::Cache::builder().max_capacity(bytes - facets_bytes);
         let sets = sets.weigher(weigh_set).support_invalidation_closures().build();
         Self { sets, facets: FacetCountCache::new(facets_bytes) }
     }
 
-    /// Evicts the entries of segments that no longer exist.
-    pub(crate) fn evict_segments(&self, segments: HashSet<SegmentId>) {
-        self.facets.evict_counts(segments.clone());
+    /// Evicts the entries of the `removed` segments, which no longer exist.
+    pub(crate) fn evict_segments(&self, removed: HashSet<SegmentId>) {
+        self.facets.evict_counts(removed.clone());
         // An error would mean that invalidation closures are disabled, but the builder enables them.
-        drop(self.sets.invalidate_entries_if(move |(id, _), _| segments.contains(id)));
+        drop(self.sets.invalidate_entries_if(move |(id, _), _| removed.contains(id)));
     }
 
     /// Returns the documents of `condition` in a segment, computed by `compute` on a cache miss.
@@ -99,9 +100,10 @@ fn weigh_set(key: &(SegmentId, FilterCondition), set: &Arc<RoaringBitmap>) -> u3
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// The number of documents of a set for each value of a facet, by position in the segment's dictionary.
+/// A set of documents with its counts for one facet.
 struct CachedCounts {
     set: RoaringBitmap,
+    /// The number of documents of `set` for each value of the facet, in the order of the segment's dictionary.
     counts: Arc<Vec<u32>>,
 }
 
@@ -111,14 +113,17 @@ fn weigh_counts(_key: &(SegmentId, Facet, u64), cached: &Arc<CachedCounts>) -> u
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// A cache of the counts of large sets, by segment. A set is identified by its content, not by its query. Of sets
-/// with equal size, only the last one is cached.
+/// A cache of the facet counts of large sets.
+///
+/// The key has only the size of a set. The entry has the set itself, which is compared on a hit. So queries with the same
+/// result share an entry, and of several sets of one size in a segment only the latest is cached.
 pub(crate) struct FacetCountCache {
+    /// By segment, facet and number of documents of the set.
     counts: moka::sync::Cache<(SegmentId, Facet, u64), Arc<CachedCounts>>,
 }
 
 impl FacetCountCache {
-    /// The number of documents above which counting is slower than comparing sets.
+    /// The number of documents from which a set is cached; to count fewer is faster than to compare sets.
     const DOCS_MIN: u64 = 5000;
 
     /// Creates a cache of at most `bytes`.
@@ -128,9 +133,9 @@ impl FacetCountCache {
         Self { counts: counts.support_invalidation_closures().build() }
     }
 
-    /// Evicts the counts of segments that no longer exist.
-    fn evict_counts(&self, segments: HashSet<SegmentId>) {
-        drop(self.counts.invalidate_entries_if(move |(id, ..), _| segments.contains(id)));
+    /// Evicts the counts of the `removed` segments.
+    fn evict_counts(&self, removed: HashSet<SegmentId>) {
+        drop(self.counts.invalidate_entries_if(move |(id, ..), _| removed.contains(id)));
     }
 
     /// Returns the counts of `facet` in `set`, computed by `compute` on a cache miss.
@@ -156,7 +161,7 @@ impl FacetCountCache {
     }
 }
 
-/// Merges several ascending lists of documents into one set.
+/// Collects documents of a segment, in any order and with repetitions, into one set.
 pub(crate) struct SetBuilder {
     max_doc: u32,
     /// Few documents, as concatenated lists.
@@ -165,22 +170,22 @@ pub(crate) struct SetBuilder {
     dense: Option<Vec<u8>>,
 }
 
-/// The divisor for the share of a segment's documents (1/64) above which a bitmap is faster than sorting.
-const DENSE_SHARE: usize = 64;
+/// A bitmap is faster than sorting for more than one in 64 documents of a segment.
+const DENSE_DIVISOR: usize = 64;
 
 impl SetBuilder {
     pub(crate) fn new(max_doc: u32) -> Self {
         Self { max_doc, sparse: Vec::new(), dense: None }
     }
 
-    /// Adds documents of the segment, in any order.
+    /// Adds documents of the segment.
     pub(crate) fn add(&mut self, docs: &[u32]) {
         if let Some(bits) = &mut self.dense {
             set_bits(bits, docs);
             return;
         }
         self.sparse.extend_from_slice(docs);
-        if self.sparse.len() > usize_of(self.max_doc) / DENSE_SHARE {
+        if self.sparse.len() > usize_of(self.max_doc) / DENSE_DIVISOR {
             // From here on, memory no longer grows with the documents, and nothing needs sorting.
             let mut bits = vec![0; usize_of(self.max_doc).div_ceil(8)];
             set_bits(&mut bits, &self.sparse);

@@ -1,8 +1,9 @@
 //! The image formats: names, magic numbers, decoders, encoders, metadata and limits of each format.
 //!
 //! Callers use [`ImageFormat`]; its methods call the functions of the [`ImageCodec`] that the module of the format
-//! defines. To add a format, add a module like `jpeg` and a variant of [`ImageFormat`]. Media URLs, MIME types and
-//! planned renditions are derived from the codecs.
+//! defines. To add a format, add a module like `jpeg` and a variant of [`ImageFormat`], and list it in
+//! [`ImageFormat::all`], which the compiler does not check. Media URLs, MIME types and planned renditions are derived
+//! from the codecs.
 
 mod avif;
 mod boxes;
@@ -116,7 +117,7 @@ pub fn encode_pixels(pixels: &Pixels, output: &OutputOptions) -> Result<Vec<u8>,
     output.format.encode(picture, None)
 }
 
-/// An image file format. The variants are in the order of their names.
+/// An image file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(IntoStaticStr)]
@@ -210,8 +211,8 @@ impl ImageFormat {
             return Err(RasterError::Unsupported(text));
         }
         let channels = picture.pixels.channels;
-        // The caller has converted the pixels. Converted grey keeps one channel, so the number of channels does not
-        // show that.
+        // Grey that the caller has converted still has one channel, so `output.colour` says whether it is sRGB. Four
+        // channels are CMYK, which is never converted before.
         let is_srgb = channels < 4 && picture.output.colour == OutputColour::Srgb;
         if self.stores_unconverted(channels) || is_srgb {
             return (self.codec().encode)(&picture);

@@ -5,8 +5,8 @@
 
 use crate::codec::Pixels;
 
-/// One component of a picture on its own sample grid, with samples around zero: luma from -128 to 127, chroma from
-/// -127.5 to 127.5.
+/// One component of a picture on its own sample grid, with samples around zero: luma and halved chroma from
+/// -128 to 127, full chroma from -127.5 to 127.5.
 #[derive(Clone, Debug)]
 pub(super) struct Plane {
     /// Number of samples in a row.
@@ -41,8 +41,8 @@ pub(super) fn grey_plane(pixels: &Pixels, width: usize, height: usize) -> Plane 
 /// The chroma planes are the differences of blue and red from luma, scaled to the range of 8 bits (JFIF).
 pub(super) fn ycbcr_planes(pixels: &Pixels, width: usize, height: usize) -> [Plane; 3] {
     let mut luma = Vec::with_capacity(width * height);
-    let mut blue = Vec::with_capacity(width * height);
-    let mut red = Vec::with_capacity(width * height);
+    let mut cb = Vec::with_capacity(width * height);
+    let mut cr = Vec::with_capacity(width * height);
     let (triples, _) = pixels.data.as_chunks::<3>();
     for &[r, g, b] in triples {
         let r = f32::from(r);
@@ -50,18 +50,17 @@ pub(super) fn ycbcr_planes(pixels: &Pixels, width: usize, height: usize) -> [Pla
         let b = f32::from(b);
         let y = RED * r + GREEN * g + BLUE * b;
         luma.push(y - LEVEL_SHIFT);
-        blue.push((b - y) * (0.5 / (1.0 - BLUE)));
-        red.push((r - y) * (0.5 / (1.0 - RED)));
+        cb.push((b - y) * (0.5 / (1.0 - BLUE)));
+        cr.push((r - y) * (0.5 / (1.0 - RED)));
     }
-    [luma, blue, red].map(|samples| Plane { width, height, samples })
+    [luma, cb, cr].map(|samples| Plane { width, height, samples })
 }
 
 /// Halves a plane in both directions, each side rounded up.
 ///
-/// Decoders interpolate a sample of the full plane from the nearest samples of the half, in a ratio of 3 to 1
-/// (libjpeg's "fancy upsampling"), which blurs. The result minimises the difference between that interpolation and
-/// `plane`: it starts as the means of two by two samples, and each correction adds the means of the remaining
-/// differences.
+/// Decoders interpolate each sample of the full plane from the nearest samples of the half, weighted 3 to 1 in each
+/// direction (libjpeg's "fancy upsampling"), which blurs. To counter this, the half starts as the means of two by two
+/// samples, and each round of correction adds the means of what the interpolation still misses.
 pub(super) fn halved(plane: &Plane) -> Plane {
     let mut half = box_halved(plane, &plane.samples);
     let mut errors = vec![0.0; plane.samples.len()];
@@ -118,7 +117,8 @@ fn interpolation_errors(plane: &Plane, half: &Plane, errors: &mut [f32]) {
         }
         row[0] = row[1];
         row[half.width + 1] = row[half.width];
-        // Two samples of the plane lie around each value of the row, on the sides of the values before and after it.
+        // Each value of the row lies between two samples of the plane. The left one also takes from the value before,
+        // the right one from the value after it.
         let pairs = samples.chunks(2).zip(errors.chunks_mut(2));
         for ((samples, errors), around) in pairs.zip(row.windows(3)) {
             let values =

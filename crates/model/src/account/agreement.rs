@@ -12,9 +12,9 @@ use super::{AgreementId, OrganizationId, ProductId};
 pub enum AgreementType {
     /// Delivers immediately, with no limit on downloads.
     Subscription,
-    /// Makes each download an order, which is delivered once it is reported as approved under a licence.
+    /// Makes each download an order, which is delivered once it is approved (contract purchases-3).
     Direct,
-    /// Makes each download an order, which is delivered once it is reported as approved under a licence.
+    /// The same as `Direct`; the contract has both words.
     Normal,
     /// Delivers immediately, up to the number of bought downloads.
     Prepaid,
@@ -70,7 +70,8 @@ pub struct Agreement {
     pub organization: OrganizationId,
     /// The method of payment for downloads.
     pub kind: AgreementType,
-    /// Whether the agreement covers every item. If so, it is preferred to any Subscription agreement.
+    /// Whether the agreement covers every item. A Subscription of this kind pays before other Subscriptions (contract
+    /// purchases-2).
     pub super_agreement: bool,
     /// The products that the agreement covers.
     pub products: Vec<Product>,

@@ -35,12 +35,12 @@ pub struct OAuthClient {
     pub grants: Vec<GrantType>,
     /// Whether the client may be used.
     pub active: bool,
-    /// Whether the client's tokens need the scopes of each [`Permission`](super::Permission); `false` by default
-    /// (contract login-14).
+    /// True if each API requires its own scopes of the client's tokens. By default `roles` is enough for almost every
+    /// API (contract login-14). [`Permission::scopes`](super::Permission::scopes) has both rules.
     pub scopes_enforced: bool,
     /// The lifetime of the client's access tokens in seconds, if it is shorter than the default.
     pub access_token_s: Option<u32>,
-    /// True for a client whose tokens change nothing (contract access-7).
+    /// True if the client's tokens may only read (contract access-7).
     pub read_only: bool,
 }
 
@@ -55,9 +55,8 @@ impl OAuthClient {
         self.secret.is_none()
     }
 
-    /// Returns the lifetime of the client's access tokens in seconds: `seconds`, the default, or a shorter one of
-    /// its own.
-    pub fn access_token_s(&self, seconds: u32) -> u32 {
-        self.access_token_s.map_or(seconds, |limit| limit.min(seconds))
+    /// Returns the lifetime of the client's access tokens in seconds: `default_s`, or the client's own if it is shorter.
+    pub fn access_token_s(&self, default_s: u32) -> u32 {
+        self.access_token_s.map_or(default_s, |limit| limit.min(default_s))
     }
 }

@@ -1,11 +1,12 @@
 //! The permissions of a caller in the APIs, and the scopes that each requires.
 //!
-//! The table of this module is the source of truth: the consent page lists the permissions that a client would
-//! get, `auth::Principal` enforces them, and a test compares the table with `docs/guide/scopes.md`.
+//! The consent page lists the permissions of this module's table that a client would get, and a test compares the
+//! table with `docs/guide/scopes.md`. `auth::Principal::require` checks the scopes of a permission. It does not check
+//! the access levels and roles of the user: APIs do that themselves, so a change of who may hold a permission must be
+//! made there too.
 //!
-//! A client whose scopes are not enforced has the rights of the contract (contract login-14): `roles` grants
-//! almost everything, and no API requires `collection`. With enforced scopes, each scope grants only the area that
-//! it is named after.
+//! By default a client's scopes are not enforced: `roles` grants almost everything, as the contract says (contract
+//! login-14). With enforced scopes, each scope grants only the area that it is named after.
 
 use strum::{EnumMessage, VariantArray};
 
@@ -117,23 +118,23 @@ enum PermissionHolder {
 /// A row of the permission table.
 struct PermissionRow {
     permission: Permission,
-    /// All the scopes that the permission requires according to the contract.
-    contract: &'static [Scope],
-    /// All the scopes that the permission requires of a client with enforced scopes.
+    /// The scopes, all of them, that a client needs by default.
+    by_default: &'static [Scope],
+    /// The scopes, all of them, that a client with enforced scopes needs.
     enforced: &'static [Scope],
-    /// A scope that gives the client the same data in the id token and at the user endpoint.
+    /// A scope that reveals the same data, even without `roles`, as claims of the id token and at the user endpoint.
     claims: Option<Scope>,
     holder: PermissionHolder,
 }
 
 const fn row(
     permission: Permission,
-    contract: &'static [Scope],
+    by_default: &'static [Scope],
     enforced: &'static [Scope],
 ) -> PermissionRow {
     PermissionRow {
         permission,
-        contract,
+        by_default,
         enforced,
         claims: None,
         holder: PermissionHolder::Everybody,
@@ -153,9 +154,9 @@ impl PermissionRow {
 const ROLES: &[Scope] = &[Scope::Roles];
 const PROFILE: &[Scope] = &[Scope::Profile];
 const ADMIN: &[Scope] = &[Scope::Admin];
-// A key outlives the token that creates it, so a token
-// needs all scopes of the key (contract access-8).
-const KEY: &[Scope] = &[
+/// The scopes of an API key. A key outlives the token that creates it, so the token needs all of them (contract
+/// access-8).
+const KEY_SCOPES: &[Scope] = &[
     Scope::OpenId,
     Scope::Roles,
     Scope::Email,
@@ -183,19 +184,19 @@ static TABLE: [PermissionRow; 26] = [
     row(Permission::WriteNotifications, ROLES, PROFILE),
     row(Permission::Devices, ROLES, PROFILE),
     row(Permission::ReadChannels, ROLES, PROFILE),
-    // Channels are an extension of the contract, so no client of the contract loses a right if its token needs
-    // `profile`.
+    // No client of the contract changes channels or revokes keys, so all tokens need `profile` for that.
     row(Permission::WriteChannels, PROFILE, PROFILE),
     row(Permission::ReadKeys, ROLES, PROFILE),
     row(Permission::RevokeKeys, PROFILE, PROFILE),
-    row(Permission::MakeKeys, KEY, KEY),
-    row(Permission::Logins, KEY, KEY),
+    row(Permission::MakeKeys, KEY_SCOPES, KEY_SCOPES),
+    // Logins are shown and ended only for a caller that could also create a key; see `Principal::require_login`.
+    row(Permission::Logins, KEY_SCOPES, KEY_SCOPES),
     row(Permission::Collections, ROLES, &[Scope::Collection]),
     row(Permission::Administration, ADMIN, ADMIN).only_for(PermissionHolder::Administrators),
     row(Permission::Commissioned, ADMIN, ADMIN).only_for(PermissionHolder::Administrators),
     row(Permission::EveryItem, ROLES, ROLES).only_for(PermissionHolder::Providers),
     row(Permission::Ingest, ROLES, ROLES).only_for(PermissionHolder::Providers),
-    // An operator may use a client that only searches. That client must not see the agency's figures.
+    // Enforced scopes need `admin`: an operator's client that only searches must not see the agency's figures.
     row(Permission::Operate, ROLES, ADMIN).only_for(PermissionHolder::Operators),
 ];
 
@@ -214,7 +215,7 @@ impl Permission {
     pub fn scopes(self, enforced: bool) -> &'static [Scope] {
         match self.row() {
             Some(row) if enforced => row.enforced,
-            Some(row) => row.contract,
+            Some(row) => row.by_default,
             // Unreachable, as a test proves that the table is complete. Requiring every scope fails closed.
             None => <Scope as VariantArray>::VARIANTS,
         }
@@ -225,10 +226,10 @@ impl Permission {
         self.get_message().unwrap_or_default()
     }
 
-    /// Reports whether a client with `scopes` gets this permission when acting for `user`.
+    /// Reports whether the consent page lists this permission for a client with `scopes` that acts for `user`.
     ///
-    /// Every API requires `roles` besides the scopes in the table. The claims of the id token and of the user
-    /// endpoint do not require it.
+    /// Every API requires `roles` besides the scopes in the table. The claims of the id token and of the user endpoint do
+    /// not require it.
     pub fn is_granted(self, scopes: ScopeSet, enforced: bool, user: &User) -> bool {
         // Unreachable as above; fails closed.
         let Some(row) = self.row() else { return false };
@@ -275,7 +276,7 @@ mod tests {
         scopes.iter().copied().fold(ScopeSet::NONE, ScopeSet::with)
     }
 
-    fn opened(scopes: &[Scope], enforced: bool, admin: bool) -> Vec<Permission> {
+    fn granted(scopes: &[Scope], enforced: bool, admin: bool) -> Vec<Permission> {
         let (scopes, user) = (set(scopes), user(admin));
         Permission::all()
             .filter(|permission| permission.is_granted(scopes, enforced, &user))
@@ -289,29 +290,29 @@ mod tests {
             assert_eq!(same.count(), 1, "{:?}", row.permission);
             assert!(
                 !row.permission.text().is_empty()
-                    && !row.contract.is_empty()
+                    && !row.by_default.is_empty()
                     && !row.enforced.is_empty()
             );
         }
-        let last = Permission::Operate as usize;
-        assert_eq!(TABLE.len(), last + 1, "a permission without a row");
+        let last_variant = Permission::Operate as usize;
+        assert_eq!(TABLE.len(), last_variant + 1, "a permission without a row");
     }
 
     #[test]
-    fn enforcement_never_opens_what_the_contract_does_not() {
+    fn enforcement_never_grants_what_the_contract_does_not() {
         for bits in 0..256_u16 {
             let scopes: Vec<Scope> =
                 Scope::iter().filter(|scope| bits & *scope as u16 != 0).collect();
-            let wide = opened(&scopes, false, true);
-            for permission in opened(&scopes, true, true) {
+            let wide = granted(&scopes, false, true);
+            for permission in granted(&scopes, true, true) {
                 assert!(wide.contains(&permission), "{permission:?} with {scopes:?}");
             }
         }
     }
 
     #[test]
-    fn roles_alone_open_orders_and_collections_unless_scopes_are_enforced() {
-        let wide = opened(ROLES, false, true);
+    fn roles_alone_grant_orders_and_collections_unless_scopes_are_enforced() {
+        let wide = granted(ROLES, false, true);
         for permission in
             [Permission::Profile, Permission::Collections, Permission::OrganizationOrders]
         {
@@ -319,7 +320,7 @@ mod tests {
         }
         assert!(!wide.contains(&Permission::Administration));
         assert!(!wide.contains(&Permission::Commissioned));
-        let narrow = opened(ROLES, true, true);
+        let narrow = granted(ROLES, true, true);
         let expected = [
             Permission::Search,
             Permission::Download,
@@ -329,47 +330,47 @@ mod tests {
             Permission::ReadNotifications,
         ];
         assert_eq!(narrow, expected);
-        assert!(!opened(ROLES, false, false).contains(&Permission::OrganizationOrders));
+        assert!(!granted(ROLES, false, false).contains(&Permission::OrganizationOrders));
     }
 
     #[test]
     fn privileged_permissions_are_granted_only_to_admins_and_providers() {
         let admin = [Scope::Roles, Scope::Admin];
         for enforced in [false, true] {
-            assert!(opened(&admin, enforced, true).contains(&Permission::Commissioned));
-            assert!(!opened(&admin, enforced, false).contains(&Permission::Commissioned));
-            assert!(!opened(&admin, enforced, true).contains(&Permission::EveryItem));
+            assert!(granted(&admin, enforced, true).contains(&Permission::Commissioned));
+            assert!(!granted(&admin, enforced, false).contains(&Permission::Commissioned));
+            assert!(!granted(&admin, enforced, true).contains(&Permission::EveryItem));
             let provider = User { roles: vec![ROLE_PROVIDER.to_owned()], ..user(false) };
-            let opens = |one: Permission| one.is_granted(set(ROLES), enforced, &provider);
-            assert!(opens(Permission::EveryItem) && opens(Permission::Ingest));
+            let grants = |one: Permission| one.is_granted(set(ROLES), enforced, &provider);
+            assert!(grants(Permission::EveryItem) && grants(Permission::Ingest));
         }
     }
 
     #[test]
     fn an_operator_operates_and_sees_no_more_of_the_archive() {
         let operator = User { roles: vec![ROLE_OPERATOR.to_owned()], ..user(true) };
-        let opens = |one: Permission, scopes: &[Scope], enforced| {
+        let grants = |one: Permission, scopes: &[Scope], enforced| {
             one.is_granted(set(scopes), enforced, &operator)
         };
-        assert!(opens(Permission::Operate, ROLES, false));
-        assert!(!opens(Permission::Operate, ROLES, true));
-        assert!(opens(Permission::Operate, &[Scope::Roles, Scope::Admin], true));
-        assert!(!opens(Permission::EveryItem, ROLES, false));
-        assert!(!opens(Permission::Ingest, ROLES, false));
+        assert!(grants(Permission::Operate, ROLES, false));
+        assert!(!grants(Permission::Operate, ROLES, true));
+        assert!(grants(Permission::Operate, &[Scope::Roles, Scope::Admin], true));
+        assert!(!grants(Permission::EveryItem, ROLES, false));
+        assert!(!grants(Permission::Ingest, ROLES, false));
         assert!(
-            !opened(&[Scope::Roles, Scope::Admin], false, true).contains(&Permission::Operate)
+            !granted(&[Scope::Roles, Scope::Admin], false, true).contains(&Permission::Operate)
         );
     }
 
     #[test]
     fn claims_are_reported_without_roles() {
-        assert_eq!(opened(&[Scope::Email], true, false), [Permission::Email]);
-        assert_eq!(opened(&[Scope::Email], false, false), [Permission::Email]);
-        assert!(opened(&[Scope::Profile], true, true).is_empty());
+        assert_eq!(granted(&[Scope::Email], true, false), [Permission::Email]);
+        assert_eq!(granted(&[Scope::Email], false, false), [Permission::Email]);
+        assert!(granted(&[Scope::Profile], true, true).is_empty());
     }
 
     #[test]
     fn a_key_takes_the_scopes_of_a_key() {
-        assert_eq!(set(KEY), ScopeSet::for_api_key());
+        assert_eq!(set(KEY_SCOPES), ScopeSet::for_api_key());
     }
 }

@@ -1,4 +1,4 @@
-//! The JSON schema ttninjs 1.6, compiled once.
+//! The JSON schema of documents: ttninjs 1.6, TT's variant of the IPTC's ninjs, compiled once.
 
 use std::{fmt, sync::LazyLock};
 
@@ -14,7 +14,7 @@ pub(super) const VIOLATIONS_MAX: usize = 8;
 /// Maximum length of a violation's message in characters, since it may quote the value.
 const MESSAGE_CHARS_MAX: usize = 300;
 
-/// One violation of the schema in a document.
+/// A violation of the schema, or of a further rule for documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaViolation {
     /// The JSON pointer of the property, even if it is unknown or missing; empty for the document itself.
@@ -26,7 +26,7 @@ pub struct SchemaViolation {
 }
 
 impl SchemaViolation {
-    /// Builds a violation of a rule outside the schema, at the property `path`.
+    /// Creates a violation of `rule` at the property `path`. Documents have a few rules that the schema does not have.
     pub fn new(path: &str, rule: &str, message: impl Into<String>) -> Self {
         Self { path: path.to_owned(), rule: rule.to_owned(), message: message.into() }
     }
@@ -71,7 +71,7 @@ static VALIDATOR: LazyLock<Validator> = LazyLock::new(|| {
     let schema: Value = serde_json::from_str(SCHEMA).expect("the shipped schema is JSON");
     jsonschema::options()
         .with_draft(Draft::Draft4)
-        // Explicit, because the default depends on the draft; without it, `uri` and `date-time` would accept any
+        // Explicit, because the default depends on the draft: with a later one, `uri` and `date-time` would accept any
         // text.
         .should_validate_formats(true)
         .build(&schema)
