@@ -232,6 +232,7 @@ fn a_collection_is_shared_downloaded_and_deleted() {
     browser.visit(&page);
     let text = shown(&browser);
     assert!(text.contains("No longer available"), "{text}");
+    assert!(text.contains("These items have been withdrawn."), "{text}");
     let gone = browser.text("document.querySelector('.list .what').innerText");
     assert!(gone.contains("Bridge cables against the sky"), "{gone}");
     assert_eq!(browser.eval("document.querySelectorAll('.cells li').length"), 2);
