@@ -99,8 +99,11 @@ impl Media {
             let Some(jpeg) = resized(entry, RenditionExtension::JPEG, preset_of(name)) else {
                 continue;
             };
+            let Ok(planned) = plan::plan(entry, &jpeg, &self.inner.settings) else { continue };
             let described = AvailablePreset {
                 size: preset.size.to_string()[1..].to_owned(),
+                width: planned.size.width,
+                height: planned.size.height,
                 access: picture_access(&jpeg),
                 hrefs: self.hrefs(entry, paths),
             };

@@ -89,6 +89,7 @@ fn every_rendition_and_preset_answers_with_the_size_that_is_stated() {
     {
         let preset = &presets[name];
         assert_eq!((&preset["size"], &preset["access"]), (&json!(size), &json!("open")));
+        assert_eq!((&preset["width"], &preset["height"]), (&json!(shown.0), &json!(shown.1)));
         follow(&server, &preset["hrefs"], &preset["access"], Some(shown));
     }
 }

@@ -127,6 +127,10 @@ pub struct AvailableRendition {
 pub struct AvailablePreset {
     /// The size, such as `fill_w640_h360`.
     pub size: String,
+    /// In pixels, as it is served: nothing is enlarged.
+    pub width: u32,
+    /// In pixels, as it is served.
+    pub height: u32,
     pub access: PictureAccess,
     pub hrefs: PictureLinks,
 }
