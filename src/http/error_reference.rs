@@ -32,7 +32,7 @@ const STATUSES: [ErrorKind; 12] = [
 pub fn reference() -> String {
     let mut page = String::from(
         "Errors of the APIs have a JSON body, `{\"message\": …, \"errors\": [{\"errorCode\", \"location\", \
-         \"message\", \"path\"}]}`. Compare `errorCode`; the messages are for people and may change. Every error \
+         \"message\", \"path\"}]}`. Compare `errorCode`; the messages are for people and may change. Every such \
          response also has a header `Link: <…>; rel=\"help\"`, which leads to the entry on this page.\n\n## \
          Statuses\n\n",
     );
