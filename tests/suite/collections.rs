@@ -399,13 +399,19 @@ fn withdrawn_and_canceled_items_are_recorded_and_expired_ones_stay() {
     // An item that is published again does not return to the collection.
     news::ingest(&server, "image/b", &foto("Bridge"));
     assert_eq!(editor.content(&id).0, ["image/a", "image/d"]);
-    let mut expired = foto("Dock");
+    let mut expired = foto("Expired dock");
     expired["expires"] = json!("2026-01-07T10:00:00Z");
     expired["versioncreated"] = json!("2026-01-06T10:00:00Z");
     news::ingest(&server, "image/d", &expired);
     let both = vec!["image/a".to_owned(), "image/d".to_owned()];
     assert_eq!(editor.content(&id), (both.clone(), both));
     assert_eq!(editor.removed(&id), [bridge, crane]);
+    server.until("a search to find the item that has expired", || {
+        let auth = [("authorization", editor.0.authorization.as_str())];
+        let found = server.get_with("/content/v1/image/search?q=headline:expired", &auth);
+        let found: Value = found.json().unwrap();
+        (found["total"] == 1).then_some(())
+    });
 }
 
 const KEY: &str = "collector-key-0000-0000-00000001";
