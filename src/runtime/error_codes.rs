@@ -86,7 +86,7 @@ error_code_table! {
     Forbidden "read_only":
         "The API key or the client may only read, and the request would change something, record an order, start a \
          delivery or read from a stream.",
-        "Use a key or a client without `readOnly`, which the operator adds.";
+        "Use a key or a client without `readOnly`.";
     Forbidden "read_only_node":
         "This node serves media and never writes to the database.",
         "Send the request to a node whose `server.role` is `all` or `web`; check the routing rules of the load \

@@ -36,7 +36,8 @@ fn keys(caller: &ApiCaller<'_>) -> Vec<Key> {
 }
 
 pub fn make_key(caller: &ApiCaller<'_>, name: &str) -> MadeKey {
-    caller.send(&CreateKey {}, &KeyCreate { name: name.to_owned() }).unwrap()
+    let new = KeyCreate { name: name.to_owned(), read_only: false };
+    caller.send(&CreateKey {}, &new).unwrap()
 }
 
 pub fn revoke(caller: &ApiCaller<'_>, id: i64) -> Result<(), Refusal> {

@@ -245,6 +245,12 @@ fn a_key_is_shown_once_and_works_until_it_is_revoked() {
     let none = person.post("/account/keys", &[("name", " ")]);
     assert_eq!(none.status(), 400);
     assert!(none.text().unwrap().contains("Key name is missing."));
+    assert!(!person.page("/account/keys").contains("Read only</small>"));
+    let made = person.post("/account/keys", &[("name", "Wall"), ("readOnly", "on")]);
+    assert_eq!(made.status(), 200);
+    let listed = ApiCaller::login(&server, "demo-editor").ask(&ListKeys {}).unwrap();
+    assert!(listed.iter().any(|key| key.name == "Wall" && key.read_only));
+    assert!(person.page("/account/keys").contains("Read only</small>"));
 }
 
 #[test]

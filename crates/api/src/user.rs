@@ -205,30 +205,39 @@ pub struct Device {
 /// An API key, without its secret value.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Key {
     pub id: i64,
     pub name: String,
     pub created: Timestamp,
     /// When it was last used, to within a few minutes.
     pub used: Option<Timestamp>,
+    /// True if it only reads.
+    pub read_only: bool,
 }
 
-/// The name of a new API key.
+/// The properties of a new API key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KeyCreate {
     /// The name of the key.
     #[schemars(length(max = SHORT_TEXT_CHARS_MAX), regex(pattern = property::VISIBLE_LINE))]
     pub name: String,
+    /// True if it only reads: requests that would change, order or deliver something are refused with `read_only`.
+    #[serde(default)]
+    pub read_only: bool,
 }
 
 // No `Debug`, so that the secret reaches no log.
 /// A new API key, with its secret value.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct MadeKey {
     pub id: i64,
     pub name: String,
     pub created: Timestamp,
+    /// True if it only reads.
+    pub read_only: bool,
     /// The secret key. It is not shown again.
     pub key: String,
 }

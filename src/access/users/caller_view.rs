@@ -41,7 +41,8 @@ pub fn device(device: Device, registered: Timestamp) -> api::user::Device {
 
 /// Creates the view of a key without its secret.
 pub fn key(key: ListedKey) -> Key {
-    Key { id: key.id, name: key.name, created: key.created, used: key.used }
+    let ListedKey { id, name, created, used, read_only, .. } = key;
+    Key { id, name, created, used, read_only }
 }
 
 /// Creates the view of a browser session.

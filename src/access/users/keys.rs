@@ -14,7 +14,7 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::OUTBOX_PER_USER_MAX;
 use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::database::{ListedKey, NewApiKey, NewMessage};
-use api::user::MadeKey;
+use api::user::{KeyCreate, MadeKey};
 use model::account::{MessageContent, Permission};
 
 /// Valid API keys of one user, and separately the revoked ones that are remembered.
@@ -28,7 +28,7 @@ impl Users {
         Ok(self.db().read(move |tx| tx.list_live_keys(&name)).await?)
     }
 
-    /// Creates a key with the name `name`.
+    /// Creates the key `new` of the caller.
     ///
     /// Fails with [`ErrorKind::Forbidden`] for a service account, for a caller with a key and for a token
     /// that lacks a scope of a key, and with [`ErrorKind::Conflict`] if the caller has [`KEYS_PER_USER_MAX`]
@@ -36,7 +36,7 @@ impl Users {
     pub async fn create_key(
         &self,
         caller: &Principal,
-        name: String,
+        new: KeyCreate,
         now: Timestamp,
     ) -> Result<MadeKey> {
         caller.require_person()?;
@@ -44,7 +44,9 @@ impl Users {
         let secret = RandomSecret::for_copying()?;
         let user = caller.user().id;
         let user_name = caller.user().user_name.clone();
-        let new = NewApiKey { key_hash: secret.hash(), user_name, name, read_only: false };
+        let KeyCreate { name, read_only } = new;
+        let name = name.trim().to_owned();
+        let new = NewApiKey { key_hash: secret.hash(), user_name, name, read_only };
         let event = audit::event(AuditAction::KeyCreated);
         let creation = self.auth.write(move |tx| {
             let created = tx.make_key(&new, KEYS_PER_USER_MAX, now)?;
@@ -63,9 +65,9 @@ impl Users {
             let message = format!("The user has {KEYS_PER_USER_MAX} keys, revoke one first");
             return Err(Error::new(ErrorKind::Conflict, message));
         };
-        let ListedKey { id, name, created, .. } = key;
+        let ListedKey { id, name, created, read_only, .. } = key;
         // The key itself is stored nowhere.
-        Ok(MadeKey { id, name, created, key: secret.reveal().to_owned() })
+        Ok(MadeKey { id, name, created, read_only, key: secret.reveal().to_owned() })
     }
 
     /// Revokes the caller's key with the number `id` for good, with immediate effect.

@@ -23,8 +23,7 @@ async fn list_keys(request: ApiRequest<ListKeys>) -> Result<Json<Vec<Key>>> {
 
 async fn create_key(request: ApiRequest<CreateKey>) -> Result<Json<MadeKey>> {
     let ReadRequest { app, caller, body, .. } = request.read().await?;
-    let name = body.name.trim().to_owned();
-    Ok(Json(app.shared.access.users.create_key(&caller, name, clock::now()).await?))
+    Ok(Json(app.shared.access.users.create_key(&caller, body, clock::now()).await?))
 }
 
 async fn revoke_key(request: ApiRequest<RevokeKey>) -> Result<Done> {

@@ -69,5 +69,6 @@ mod tests {
         let item = "item=image%2Fb&tag=%221%22&base.headline=Ice&headline=Snow";
         check(item, &[("Item", "image&#x2f;b"), ("Headline", "Snow")]);
         check("name=%3Cb%3E&token=secret", &[("Name", "&lt;b&gt;")]);
+        check("name=Wall&readOnly=on", &[("Name", "Wall"), ("Read only", "Yes")]);
     }
 }

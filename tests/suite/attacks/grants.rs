@@ -6,7 +6,7 @@ use api::orders::{LoadOrder, OrderApprover};
 use api::organization::{
     CreateOrganizationUser, ListOrganizationUsers, UpdateOrganizationUser, UserUpdate,
 };
-use api::user::{ListDevices, ListKeys, RegisterDevice};
+use api::user::{CreateKey, KeyCreate, ListDevices, ListKeys, RegisterDevice};
 use model::MediaType;
 use model::account::DeviceKind;
 use reqwest::{Method, StatusCode, header::LOCATION};
@@ -168,13 +168,17 @@ fn read_only_credentials_change_order_deliver_and_take_nothing() {
         ("scope", "roles profile"),
     ];
     let set: Value = server.post_form("/o/oauth2/token", &form).json().unwrap();
+    let new = KeyCreate { name: "own wall".to_owned(), read_only: true };
+    let own = ApiCaller::login(&server, "demo-editor").send(&CreateKey {}, &new).unwrap();
+    assert!(own.read_only);
     let owner = ApiCaller::key(&server, DEMO_KEY);
     let stream = make(&server, &stream(None, "isbrytare"));
     let stream = format!("/content/v1/_all/notification/{stream}/stream?wait=1");
     let delivery = format!("{ITEM}?channel=user:demo-editor:demo-folder");
     let hires = format!("{ITEM}.jpg");
     let token = set["access_token"].as_str().unwrap();
-    for reader in [ApiCaller::key(&server, &key), ApiCaller::bearer(&server, token)] {
+    let keys = [&key, &own.key].map(|key| ApiCaller::key(&server, key));
+    for reader in keys.into_iter().chain([ApiCaller::bearer(&server, token)]) {
         let status = |method: Method, path: &str| reader.request(method, path, None).status();
         for path in ["/content/v1/image/search?s=0", "/user/v1/order", &format!("{ITEM}.json")] {
             assert_eq!(status(Method::GET, path), 200, "{path}");

@@ -28,7 +28,11 @@ async fn page(site: &SiteRequest, typed: Option<(ApiRefusal, &FormFields)>) -> P
 /// `POST /account/keys`: creates a key and shows it. No other page shows it.
 pub(super) async fn make(posted: FreshMemberForm) -> PageResult {
     let outcome = match posted.form.find("name") {
-        Some(name) => posted.send(&CreateKey {}, &KeyCreate { name: name.to_owned() }).await,
+        Some(name) => {
+            let read_only = posted.form.is_ticked("readOnly");
+            let new = KeyCreate { name: name.to_owned(), read_only };
+            posted.send(&CreateKey {}, &new).await
+        }
         None => Err(ApiRefusal::invalid("required", "name", "is missing")),
     };
     match outcome {
