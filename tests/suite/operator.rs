@@ -138,6 +138,19 @@ fn files_that_settings_name_are_opened_before_a_start_needs_them() {
 }
 
 #[test]
+fn commands_warn_of_a_flag_that_loses_to_the_file_of_a_secret() {
+    let variable = [("WIREPHOTO_DATABASE__PASSWORD_FILE", "/missing/password")];
+    for command in [&["config"][..], &["config", "check"]] {
+        let arguments = [command, &["--set", "database.password=hunter2"]].concat();
+        let (stdout, stderr, _) = run(&arguments, &variable);
+        let expected = "database.password (flag) has no effect: database.password_file \
+                        (WIREPHOTO_DATABASE__PASSWORD_FILE) counts";
+        assert!(stderr.contains(expected), "{command:?}: {stderr}");
+        assert!(!(stdout + &stderr).contains("hunter2"), "{command:?}");
+    }
+}
+
+#[test]
 fn bad_usage_is_status_2_and_failure_status_1() {
     for arguments in [&["nonsense"][..], &["ingest"], &["import"], &["serve", "--port", "1"]] {
         assert_eq!(run(arguments, &[]).2, Some(2), "{arguments:?}");

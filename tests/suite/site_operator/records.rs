@@ -160,7 +160,9 @@ fn every_node_is_shown_with_its_disks_cache_and_version() {
     assert!(page.contains("media.preview_px") && page.contains("answers this page"), "{page}");
     assert!(page.contains("including withdrawn ones, counted "), "{page}");
     for node in nodes {
-        assert!(page.contains(node["name"].as_str().unwrap()), "{page}");
+        for name in ["name", "host", "listen"] {
+            assert!(page.contains(node[name].as_str().unwrap()), "{name}: {page}");
+        }
     }
     drop(second.kill());
     wait_until("the dead node to be reported", || {
