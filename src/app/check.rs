@@ -38,7 +38,7 @@ use crate::storage::search::{check_index, replace_index};
 use imaging::in_sequence;
 use model::ContentHash;
 
-/// How long an unreferenced original may belong to an ingest in progress.
+/// Time for which an unreferenced original may belong to an ingest in progress.
 const ORPHAN_GRACE_PERIOD: Duration = Duration::from_secs(5);
 /// Interval at which a young unreferenced original is looked at again.
 const ORPHAN_POLL_INTERVAL: Duration = Duration::from_millis(200);

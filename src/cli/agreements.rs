@@ -108,13 +108,13 @@ pub(super) struct NewAgreementArgs {
     /// Text about what was agreed.
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// When the agreement ends, such as 2030-01-01T00:00:00Z; by default never.
+    /// Time at which the agreement ends, such as 2030-01-01T00:00:00Z; by default never.
     #[arg(long, value_name = "TIME")]
     expires: Option<Timestamp>,
     /// Downloads that were bought, for the type Prepaid.
     #[arg(long, value_name = "N")]
     prepaid: Option<u32>,
-    /// Who approves orders: owner (the user who ordered, or an administrator) or admin.
+    /// Users who approve orders: owner (the user who ordered, or an administrator) or admin.
     #[arg(long, value_name = "WORD", default_value = "owner", value_parser = word::<Approver>)]
     approver: Approver,
 }
@@ -194,7 +194,7 @@ pub(super) struct NewLicenseArgs {
     /// Price with two decimals, such as 1200.00, in the currency of the organization that orders.
     #[arg(long, value_name = "AMOUNT")]
     price: Option<Money>,
-    /// Which uses the licence permits.
+    /// Uses that the licence permits.
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
 }

@@ -113,7 +113,7 @@ pub enum SendFault {
         code: u32,
         /// The server's text, truncated; may be empty.
         server_message: String,
-        /// Whether the protocol defines the code as temporary.
+        /// True if the protocol defines the code as temporary.
         temporary: bool,
     },
     /// The server violated the protocol.

@@ -39,8 +39,8 @@ pub enum MailTransport {
     /// A folder, in which each mail is stored as `<id>.eml`. The folder is created if it is missing.
     Outbox {
         folder: PathBuf,
-        /// Whether other users may read the mails: true for the operator's folder, false for the folder in the
-        /// data directory.
+        /// True if other users may read the mails, as in the operator's folder; false for the folder in the data
+        /// directory.
         is_shared: bool,
     },
     /// An SMTP server that relays them.

@@ -41,7 +41,7 @@ pub struct CachePurger {
 pub struct PurgeError {
     endpoint: String,
     reason: String,
-    /// Whether a retry of the same call would fail again.
+    /// True if a retry of the same call would fail again.
     is_permanent: bool,
 }
 

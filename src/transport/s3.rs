@@ -46,7 +46,7 @@ pub(super) struct S3Target {
     endpoint: Option<reqwest::Url>,
     key_id: String,
     key: TransportSecret,
-    /// Whether the bucket is the first part of the path instead of the host name.
+    /// True if the bucket is the first part of the path instead of the host name.
     path_style: bool,
     authority: CustomAuthority,
 }

@@ -199,7 +199,7 @@ fn one_line<'a>(name: &str, text: &'a str) -> Result<&'a str, FieldProblem> {
 /// A folder on a remote system or below a local root. Its names are never `.` or `..`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FolderPath {
-    /// Whether the path begins at the remote root instead of the login directory.
+    /// True if the path begins at the remote root instead of the login directory.
     pub(super) absolute: bool,
     /// The folder names, outermost first.
     pub(super) parts: Vec<String>,

@@ -1,4 +1,4 @@
-//! Who may call an operation, as OpenAPI's security requirements.
+//! The access rules of operations, as OpenAPI's security requirements.
 
 use serde_json::{Value, json};
 

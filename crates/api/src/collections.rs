@@ -142,9 +142,9 @@ pub struct CollectionWithoutContent {
     /// True if other users can read it.
     pub public: bool,
     pub created: Timestamp,
-    /// When it was last read, to the minute.
+    /// The time of the last read, to the minute.
     pub accessed: Timestamp,
-    /// When it was last changed.
+    /// The time of the last change.
     pub modified: Option<Timestamp>,
 }
 
@@ -169,7 +169,7 @@ pub struct RemovedCollectionItem {
     /// The item's last headline.
     pub headline: Option<String>,
     pub description_text: Option<String>,
-    /// When it was removed.
+    /// The time of the removal.
     pub timestamp: Timestamp,
 }
 

@@ -335,7 +335,7 @@ pub struct FacetCount {
     pub count: u64,
 }
 
-/// What the text could become, the most frequent first.
+/// The completions of the text, the most frequent first.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Suggestions {

@@ -164,14 +164,14 @@ pub struct Delivery {
     /// The number of attempts since it was queued.
     pub attempts: u32,
     pub created: Timestamp,
-    /// When the state last changed.
+    /// The time of the last change of the state.
     pub updated: Timestamp,
     /// The agreement that the request named.
     pub agreement: Option<i64>,
     /// The time of the next attempt, while it is queued.
     pub next_attempt: Option<Timestamp>,
     pub delivered: Option<Timestamp>,
-    /// Why the last attempt failed.
+    /// The reason why the last attempt failed.
     pub error: Option<String>,
 }
 
@@ -192,7 +192,7 @@ pub struct Channel {
     pub made_by: ChannelMaker,
 }
 
-/// Who created the channel. Channels of users can only lead to public addresses.
+/// The creator of the channel. Channels of users can only lead to public addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChannelMaker {

@@ -292,7 +292,7 @@ impl FileKind for Withdrawal {
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ItemEdit {
-    /// When it was changed.
+    /// The time of the change.
     pub changed: Timestamp,
     /// The version after the change.
     pub version: String,
@@ -332,7 +332,7 @@ pub struct ItemRights(pub Map<String, Value>);
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ItemRightsChange {
-    /// When it was changed.
+    /// The time of the change.
     pub changed: Timestamp,
     /// The properties that changed, with their new values; `null` for one that was removed.
     pub rights: Map<String, Value>,

@@ -87,7 +87,8 @@ endpoint! {
         /// The address that e-mail is sent to.
         #[schemars(email, length(max = NOTIFICATION_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
         pub email: String,
-        /// When e-mail is sent: a cron expression with five fields, or `@hourly`, `@daily`, `@weekly`, `@monthly` or `@yearly`.
+        /// The schedule of the e-mails: a cron expression with five fields, or `@hourly`, `@daily`, `@weekly`,
+        /// `@monthly` or `@yearly`.
         #[schemars(length(max = NOTIFICATION_TEXT_CHARS_MAX), regex(pattern = property::LINE))]
         #[schemars(example = "0 7 * * 1-5")]
         pub schedule: String,

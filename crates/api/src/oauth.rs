@@ -126,7 +126,7 @@ endpoint! {
         pub response_type: Option<String>,
         /// The client.
         pub client_id: Option<String>,
-        /// Where the response is sent; must match a registered address exactly.
+        /// The address that receives the response; must match a registered address exactly.
         pub redirect_uri: Option<String>,
         /// Scopes separated by spaces.
         pub scope: Option<String>,
@@ -152,7 +152,7 @@ fn response_type(_: &mut SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "string", "enum": words })
 }
 
-/// Where the response of the authorization endpoint is.
+/// The part of the address that contains the response of the authorization endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -271,7 +271,7 @@ pub struct TokenSet {
     /// Seconds.
     pub expires_in: i64,
     pub refresh_token: Option<String>,
-    /// Who the user is, as a signed JWT.
+    /// The user's identity, as a signed JWT.
     pub id_token: Option<String>,
     /// Scopes separated by spaces.
     pub scope: Option<String>,

@@ -77,7 +77,7 @@ pub struct ServiceStatus {
     pub database: String,
     /// The number of items in the database, withdrawn ones included.
     pub items: u64,
-    /// When the node counted the items, at most a minute ago.
+    /// The time at which the node counted the items, at most a minute ago.
     pub items_counted: Timestamp,
     /// The most severe first.
     pub findings: Vec<Finding>,
@@ -155,7 +155,7 @@ pub struct MessageCounts {
 /// Cache keys to purge at CDNs.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PurgeCounts {
-    /// Those that are due, and later ones.
+    /// The keys that are due now or later.
     pub waiting: u64,
     pub due: u64,
 }
@@ -192,7 +192,7 @@ pub struct ServiceNode {
     /// The background work that it does for all nodes.
     pub leases: Vec<String>,
     pub figures: Option<NodeFigures>,
-    /// When it published the figures.
+    /// The time at which the node published the figures.
     pub figures_at: Option<Timestamp>,
 }
 
@@ -305,7 +305,7 @@ impl RetryRequest {
     pub const AGAIN: Self = Self { again: true };
 }
 
-/// How many deliveries or messages were queued.
+/// The number of deliveries or messages that were queued.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Retried {
     pub queued: usize,
@@ -358,7 +358,7 @@ pub struct OutboxMessages {
 #[serde(rename_all = "camelCase")]
 pub struct OutboxMessage {
     pub id: Uuid,
-    /// What it is, such as `email` or `set-password`.
+    /// The kind of message, such as `email` or `set-password`.
     pub kind: String,
     #[schemars(schema_with = "property::words::<MessageState>")]
     pub state: MessageState,
@@ -369,7 +369,7 @@ pub struct OutboxMessage {
     pub attempts: u32,
     pub created: Timestamp,
     pub next_attempt: Option<Timestamp>,
-    /// Why the last attempt failed.
+    /// The reason why the last attempt failed.
     pub error: Option<String>,
     #[schemars(schema_with = "property::words::<MessageTransport>")]
     pub transport: String,
@@ -402,7 +402,7 @@ pub struct IngestError {
     /// The file or the item.
     pub subject: String,
     pub error: String,
-    /// How often it happened within seconds.
+    /// The number of equal errors within seconds.
     pub count: u32,
 }
 
@@ -435,7 +435,7 @@ pub struct SlowSearch {
     pub parameters: String,
     /// The longest of several.
     pub milliseconds: u32,
-    /// How often it happened within seconds.
+    /// The number of equal searches within seconds.
     pub count: u32,
 }
 
@@ -476,7 +476,7 @@ impl FileKind for DownloadTable {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DownloadQuery {
-    /// What downloads are counted by.
+    /// The property by which downloads are counted.
     #[serde(with = "property::Word")]
     #[schemars(schema_with = "property::words::<DownloadGrouping>")]
     pub by: DownloadGrouping,
@@ -553,8 +553,8 @@ pub struct DownloadRow {
     pub headline: Option<String>,
     pub byline: Option<String>,
     pub day: Option<Date>,
-    /// How the caller authenticated, such as `session` or `api_key`, by the audit log; `unknown` without an event in
-    /// it.
+    /// The caller's kind of authentication, such as `session` or `api_key`, from the audit log; `unknown` without an
+    /// event in it.
     pub credential: Option<String>,
     #[serde(flatten)]
     pub counts: DownloadCounts,

@@ -46,9 +46,9 @@ endpoint! {
 #[serde(rename_all = "camelCase")]
 pub struct Health {
     pub status: HealthStatus,
-    /// What does not work although the node is ready.
+    /// The problems of a node that is ready in spite of them.
     pub detail: Option<String>,
-    /// Why the node is not ready.
+    /// The reason why the node is not ready.
     pub reason: Option<String>,
     /// The faults of the node, if it has any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

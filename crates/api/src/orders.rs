@@ -89,7 +89,7 @@ pub struct Order {
     /// Until then it can be downloaded free of charge.
     pub downloadable_until: Timestamp,
     pub reporting_deadline: Option<Timestamp>,
-    /// When it was approved, rejected or reported.
+    /// The time of the approval, rejection or report.
     pub reported: Option<Timestamp>,
     /// True if it was approved, or reported as used.
     pub approved: Option<bool>,
@@ -106,7 +106,7 @@ pub struct OrderedItem {
     pub source: String,
 }
 
-/// What an order costs, and under which agreement.
+/// The price of an order, and the agreement under which it was placed.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct OrderPrice {
@@ -129,7 +129,7 @@ pub struct OrderAgreement {
     pub approver: Option<OrderApprover>,
 }
 
-/// Who approves the orders of an agreement.
+/// The users who approve the orders of an agreement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OrderApprover {

@@ -5,7 +5,7 @@ use schemars::transform::{Transform, transform_subschemas};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::Value;
 
-/// Where the OpenAPI document has its schemas.
+/// The place of schemas in the OpenAPI document, as a JSON Pointer.
 const DEFINITIONS: &str = "/components/schemas";
 
 /// Returns the generator of schemas for requests.

@@ -90,7 +90,7 @@ endpoint! {
         pub id: String,
     }
 
-    /// What an upload would become.
+    /// Document of an upload.
     ///
     /// The document that the file describes by its embedded metadata, and the item that it would become.
     /// `upload_incomplete` means that bytes are missing.
@@ -277,7 +277,7 @@ pub struct Upload {
     /// The number of bytes received.
     pub received: u64,
     pub created: Timestamp,
-    /// When it expires unless bytes arrive.
+    /// The time at which the upload expires unless bytes arrive.
     pub expires: Timestamp,
     /// The text by which the client recognizes its file.
     pub fingerprint: Option<String>,
@@ -311,7 +311,7 @@ fn document(_: &mut SchemaGenerator) -> schemars::Schema {
     sent_document().try_into().expect("a reference is a schema")
 }
 
-/// How the upload is published.
+/// The options of the publication.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -320,8 +320,8 @@ pub struct UploadPublish {
     /// The item's id; by default from the name or the content of the file.
     #[schemars(length(max = ItemId::CHARS_MAX), regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"))]
     pub id: Option<String>,
-    /// What happens if the item exists: the upload is refused, replaces the item, or becomes an item with an id from
-    /// its content.
+    /// The outcome if the item exists: the upload is refused, replaces the item, or becomes an item with an id from its
+    /// content.
     #[serde(default)]
     pub existing: ExistingPolicy,
     /// A merge patch (RFC 7396) of the document that the file describes.

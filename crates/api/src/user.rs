@@ -198,7 +198,7 @@ pub struct Device {
     pub kind: DeviceKind,
     pub name: Option<String>,
     pub model: String,
-    /// When it was last registered.
+    /// The time of the last registration.
     pub registered: Timestamp,
 }
 
@@ -210,7 +210,7 @@ pub struct Key {
     pub id: i64,
     pub name: String,
     pub created: Timestamp,
-    /// When it was last used, to within a few minutes.
+    /// The time of the last use, to within a few minutes.
     pub used: Option<Timestamp>,
     /// True if it only reads.
     pub read_only: bool,
@@ -253,7 +253,7 @@ pub struct Session {
     /// The IP address of the login.
     pub address: Option<String>,
     pub created: Timestamp,
-    /// When it was last used, to within a few minutes.
+    /// The time of the last use, to within a few minutes.
     pub used: Timestamp,
     pub expires: Timestamp,
 }
@@ -266,8 +266,8 @@ pub struct Application {
     pub client_id: String,
     pub name: String,
     pub scopes: Vec<String>,
-    /// When the caller allowed access, or when the first token was issued.
+    /// The time at which the caller allowed access, or the first token was issued.
     pub since: Timestamp,
-    /// When it was last used, to within a few minutes.
+    /// The time of the last use, to within a few minutes.
     pub used: Option<Timestamp>,
 }

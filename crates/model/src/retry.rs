@@ -26,7 +26,7 @@ const DOUBLINGS_MAX: u32 = 16;
 pub struct AttemptEnd {
     /// The time of day at the end of the attempt.
     pub at: Timestamp,
-    /// Whether the clock was trusted at that time.
+    /// True if the clock was trusted at that time.
     pub is_clock_trusted: bool,
 }
 

@@ -76,7 +76,7 @@ pub struct ItemFilter {
     pub field: FilterField,
     /// The value without a sign, such as `Bergen` or `3000`.
     pub value: String,
-    /// Whether items with the value are excluded.
+    /// True if items with the value are excluded.
     pub is_excluded: bool,
 }
 

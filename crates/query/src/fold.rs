@@ -91,7 +91,7 @@ pub(super) struct FoldBuffer {
     pub(super) folded: String,
     /// Lower case with accents.
     exact: String,
-    /// Whether `folded` and `exact` differ.
+    /// True if `folded` and `exact` differ.
     accented: bool,
 }
 

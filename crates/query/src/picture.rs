@@ -17,7 +17,7 @@ pub struct PictureFacts {
     pub width: u32,
     /// The height of the upright picture in pixels.
     pub height: u32,
-    /// Whether the picture has only shades of one colour; `None` if that was not measured.
+    /// True if the picture has only shades of one colour; `None` if that was not measured.
     pub is_monochrome: Option<bool>,
 }
 

@@ -15,7 +15,7 @@ use super::number::NumberField;
 pub(super) struct IndexedProperty {
     /// The path of the property in the document, without list indexes.
     pub(super) name: &'static str,
-    /// Whether a word of a query without the name of a field searches the property too.
+    /// True if a word of a query without the name of a field searches the property too.
     pub(super) in_free_text: bool,
     /// The two-letter code of the property in the index.
     pub(super) code: [char; 2],

@@ -44,7 +44,7 @@ pub(super) struct CharacterRun {
     pub(super) star_position: Option<usize>,
     /// The first unescaped `<`, `>` or `=`, if there is one.
     pub(super) comparison: Option<ComparisonSign>,
-    /// Whether the run is a URL such as `https://…`, in which every character but the final star is literal.
+    /// True if the run is a URL such as `https://…`, in which every character but the final star is literal.
     pub(super) is_address: bool,
 }
 

@@ -118,9 +118,9 @@ pub struct WordPattern {
     pub place: TextField,
     /// One word, or several words that are adjacent within one value; at least one word.
     pub words: Vec<Word>,
-    /// Whether the last word is a prefix, which matches every word that begins with it.
+    /// True if the last word is a prefix, which matches every word that begins with it.
     pub prefix: bool,
-    /// Whether inflected forms of a single word match too: `hund` then also finds `hundar`. The forms depend on
+    /// True if inflected forms of a single word match too: `hund` then also finds `hundar`. The forms depend on
     /// the language of the document, so only the search index knows them; [`Query::matches`] ignores this flag.
     pub forms: bool,
 }

@@ -66,7 +66,7 @@ struct CdnEndpoint {
 
 /// The result of one run of the purge job.
 struct PurgeRun {
-    /// Whether more work may be due immediately.
+    /// True if more work may be due immediately.
     more: bool,
     /// The outcome of a call, which failed if the CDN accepted none of the keys; `None` if nothing was due, or the
     /// endpoint is backing off.

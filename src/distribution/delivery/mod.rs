@@ -132,7 +132,7 @@ struct DeliveriesInner {
 struct AttemptFailure {
     /// A sentence for the owner of the channel and the operator, without secrets.
     text: String,
-    /// Whether a retry may succeed.
+    /// True if a retry may succeed.
     temporary: bool,
 }
 

@@ -29,7 +29,7 @@ pub struct ChannelSender {
     transports: ChannelTransports,
     /// The transports with shorter timeouts, for a user who waits for a channel test.
     probe_transports: ChannelTransports,
-    /// Whether channels that users create may reach private addresses.
+    /// True if channels that users create may reach private addresses.
     private_addresses: bool,
 }
 

@@ -83,7 +83,7 @@ struct FinishedMessage {
 #[derive(Default)]
 pub(super) struct OutboxInFlight {
     pub(super) messages: InFlightTasks<Uuid>,
-    /// Whether a failed claim may have committed.
+    /// True if a failed claim may have committed.
     is_doubtful: bool,
 }
 

@@ -103,7 +103,7 @@ pub(super) struct StreamBatch {
     incarnation: Uuid,
     /// The items in queue order.
     pub(super) items: Vec<QueuedItem>,
-    /// Whether the acknowledgement was committed.
+    /// True if the acknowledgement was committed.
     is_acknowledged: bool,
 }
 

@@ -56,7 +56,7 @@ pub struct RecipientSettings {
     pub user_per_hour: u32,
     /// The maximum number of mails to one address per hour; 0 for no limit.
     pub recipient_per_hour: u32,
-    /// Whether recipients other than the user have to agree first.
+    /// True if recipients other than the user have to agree first.
     pub confirm_foreign: bool,
     /// The base URL of the links in mails.
     pub site_url: String,
@@ -104,9 +104,9 @@ pub struct Invitation {
     /// The name and organization of the user, as in the mail.
     pub sender: String,
     pub address: String,
-    /// Whether the recipient stopped the mails.
+    /// True if the recipient stopped the mails.
     pub is_refused: bool,
-    /// Whether mails are waiting for the recipient to agree.
+    /// True if mails are waiting for the recipient to agree.
     pub is_awaited: bool,
 }
 

@@ -261,7 +261,7 @@ fn invalid(faults: &[Fault]) -> Error {
     Error::invalid_parts(details.collect())
 }
 
-/// How a kind of caller is authenticated.
+/// A kind of caller, with the way to authenticate it.
 pub(crate) trait Authenticate {
     /// The caller that handlers get.
     type Authenticated: Send;

@@ -52,9 +52,9 @@ impl ApnsSigner {
 struct ProviderToken {
     text: String,
     issued: Timestamp,
-    /// Whether it replaced the previous token early because Apple refused that token.
+    /// True if it replaced the previous token early because Apple refused that token.
     is_early: bool,
-    /// Whether the next message needs a new token.
+    /// True if the next message needs a new token.
     is_refused: bool,
 }
 

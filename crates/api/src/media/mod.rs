@@ -135,7 +135,7 @@ pub struct AvailablePreset {
     pub hrefs: PictureLinks,
 }
 
-/// Who gets the picture: every caller, one whose agreements let it read the item, or one that buys it.
+/// The callers who get the picture: all, only callers whose agreements let them read the item, or only buyers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PictureAccess {

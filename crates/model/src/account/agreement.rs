@@ -70,7 +70,7 @@ pub struct Agreement {
     pub organization: OrganizationId,
     /// The method of payment for downloads.
     pub kind: AgreementType,
-    /// Whether the agreement covers every item. A Subscription of this kind pays before other Subscriptions (contract
+    /// True if the agreement covers every item. A Subscription of this kind pays before other Subscriptions (contract
     /// purchases-2).
     pub super_agreement: bool,
     /// The products that the agreement covers.

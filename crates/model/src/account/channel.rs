@@ -81,7 +81,7 @@ pub struct Channel {
     /// True if the channel may be used. Its owner and the operator can disable it; a delivery that is due while it is
     /// disabled fails and is not retried.
     pub active: bool,
-    /// Whether the owner wrote the settings, rather than the operator. Such a channel may connect only to public
+    /// True if the owner wrote the settings, rather than the operator. Such a channel may connect only to public
     /// addresses.
     pub by_user: bool,
 }

@@ -33,7 +33,7 @@ pub struct OAuthClient {
     pub redirect_uris: Vec<String>,
     /// The grant types that the client may use.
     pub grants: Vec<GrantType>,
-    /// Whether the client may be used.
+    /// True if the client may be used.
     pub active: bool,
     /// True if each API requires its own scopes of the client's tokens. By default `roles` is enough for almost every
     /// API (contract login-14). [`Permission::scopes`](super::Permission::scopes) has both rules.

@@ -91,9 +91,9 @@ pub struct Order {
     pub reporting_deadline: Option<Timestamp>,
     /// The time at which the use was reported.
     pub reported: Option<Timestamp>,
-    /// Whether the download was approved; `None` while undecided.
+    /// True if the download was approved, or reported as used; `None` while undecided.
     pub approved: Option<bool>,
-    /// Whether the agency has to process the order manually.
+    /// True if the agency has to process the order manually.
     pub manual: bool,
     /// A text from the customer for the invoice.
     pub invoice_text: Option<String>,

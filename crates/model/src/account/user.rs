@@ -30,10 +30,10 @@ pub struct PhoneNumbers {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AccessLevels {
-    /// Whether the user may administer the users of the organization.
+    /// True if the user may administer the users of the organization.
     #[serde(deserialize_with = "or_default")]
     pub admin: bool,
-    /// Whether the user has access to the media-bank product.
+    /// True if the user has access to the media-bank product.
     #[serde(deserialize_with = "or_default")]
     pub mediebank: bool,
 }
@@ -52,9 +52,9 @@ pub struct User {
     /// The names of the user's roles.
     pub roles: Vec<String>,
     pub access: AccessLevels,
-    /// Whether the user may log in.
+    /// True if the user may log in.
     pub active: bool,
-    /// Whether the account belongs to a program rather than a person.
+    /// True if the account belongs to a program rather than a person.
     pub service_account: bool,
 }
 

@@ -15,7 +15,7 @@ pub struct Asset {
     /// The associated object that the file shows; `None` for the item itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub association: Option<AssociationKey>,
-    /// Whether the service derived the file from a different file of the item.
+    /// True if the service derived the file from a different file of the item.
     #[serde(default, skip_serializing_if = "is_false")]
     pub made: bool,
     #[serde(flatten)]
@@ -49,7 +49,7 @@ pub struct PictureFile {
     pub stored: Size,
     /// The EXIF orientation, 1 to 8.
     pub orientation: u8,
-    /// Whether the JPEG is progressive (several scans). A full decode needs memory for all coefficients.
+    /// True if the JPEG is progressive (several scans). A full decode then needs memory for all coefficients.
     pub progressive: bool,
     /// The number of colour components: 1, 3 or 4.
     pub components: u8,

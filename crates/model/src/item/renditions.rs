@@ -109,7 +109,7 @@ pub struct DocumentRequest<'a> {
     /// The default rights and the rights override of the item, which replace the document's values; `None` for a
     /// document that states only its own rights.
     pub rights: Option<RightsStatements<'a>>,
-    /// Whether the document also states rights that only the files state. Formats that store file rights elsewhere
+    /// True if the document also states rights that only the files state. Formats that store file rights elsewhere
     /// use a document without them.
     pub with_file_rights: bool,
 }

@@ -104,7 +104,7 @@ impl<K: Clone + Eq + Hash, V: Default> InternTable<K, V> {
         self.slots.len()
     }
 
-    /// Whether no memory is held.
+    /// Returns whether no memory is held.
     #[cfg(test)]
     pub(super) fn is_bare(&self) -> bool {
         self.numbers.capacity() + self.slots.capacity() + self.free.capacity() == 0

@@ -36,7 +36,7 @@ pub(super) enum QueryLeaf {
         /// The columns that are searched; the phrase must be within one of them.
         columns: ColumnMask,
         phrase: Box<[u32]>,
-        /// Whether the last token is a prefix.
+        /// True if the last token is a prefix.
         prefix: bool,
         /// Tokens that must all occur in `tags`.
         exact: Box<[u32]>,
@@ -299,7 +299,7 @@ impl LeafTable {
         false
     }
 
-    /// Whether no memory is held for leaves and tokens.
+    /// Returns whether no memory is held for leaves and tokens.
     #[cfg(test)]
     pub(super) fn is_bare(&self) -> bool {
         self.leaves.is_bare() && self.tokens.is_bare() && self.prefixes.is_empty()

@@ -308,7 +308,7 @@ impl InterestMatcher {
         meets.then_some(entry.number)
     }
 
-    /// Whether no state of interests is left.
+    /// Returns whether no state of interests is left.
     #[cfg(test)]
     fn is_bare(&self) -> bool {
         let filed = self.by_type.iter().chain([&self.of_every_type]);

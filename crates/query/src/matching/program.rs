@@ -96,7 +96,7 @@ pub(super) struct RequiredTokens {
     /// tokens, the number of tokens, and the length of the shortest token.
     cost: (u64, usize, Reverse<usize>),
     pub(super) tokens: Vec<(u32, ColumnMask)>,
-    /// Whether one of the tokens suffices for the query to match.
+    /// True if one of the tokens suffices for the query to match.
     pub(super) is_sufficient: bool,
 }
 
