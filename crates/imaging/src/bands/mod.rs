@@ -74,7 +74,7 @@ impl<'a> StripDecoder<'a> {
     /// Decodes `rows`, with the same pixels as a decode of the whole picture.
     ///
     /// Fails with [`ScanError::Sampling`] if restarts are too rare to decode strips separately, and with
-    /// [`ScanError::Bytes`] if libjpeg-turbo refuses the strip.
+    /// [`ScanError::Strip`] if libjpeg-turbo refuses the strip.
     pub(crate) fn decode(&self, rows: Range<usize>) -> Result<DecodedStrip, ScanError> {
         let start = u32::try_from(rows.start).map_err(|_| ScanError::Outside)?;
         let end = u32::try_from(rows.end).map_err(|_| ScanError::Outside)?;
@@ -83,14 +83,14 @@ impl<'a> StripDecoder<'a> {
             Some(columns) => self.cut_out(columns, &rows)?,
             None => self.band(&rows)?,
         };
-        let decoded = codec::decode(&file, DecodeScale::FULL).map_err(|_| ScanError::Bytes)?;
+        let decoded = codec::decode(&file, DecodeScale::FULL).map_err(|_| ScanError::Strip)?;
         let DecodeOutput { value: pixels, warning } = decoded;
         let stride = index(pixels.size.width) * pixels.channels;
         let samples = index(rows.start - top) * stride..index(rows.end - top) * stride;
         // The caller relies on the width of the columns.
         let width = self.columns.end - self.columns.start;
         if pixels.size.width != width || pixels.data.len() < samples.end {
-            return Err(ScanError::Bytes);
+            return Err(ScanError::Strip);
         }
         Ok(DecodedStrip { decoded_pixels: pixels.size.pixels(), pixels, samples, warning })
     }
@@ -132,7 +132,7 @@ impl<'a> StripDecoder<'a> {
 /// # Errors
 ///
 /// [`ScanError::Sampling`] at the full size, or if bands of this picture cannot be decoded independently;
-/// [`ScanError::Stopped`] if the caller cancelled the work; [`ScanError::Bytes`] if libjpeg-turbo refuses a band.
+/// [`ScanError::Stopped`] if the caller cancelled the work; [`ScanError::Strip`] if libjpeg-turbo refuses a band.
 pub fn decode_bands(
     scan: &Scan,
     index: &ScanIndex,
@@ -148,18 +148,18 @@ pub fn decode_bands(
     let rows = bands::split(scan);
     let decoded = collect(parallel_map, rows.len(), |number| {
         let band = bands::band(scan, index, bytes, &rows[number], colour)?;
-        codec::decode(&band, scale).map_err(|_| ScanError::Bytes)
+        codec::decode(&band, scale).map_err(|_| ScanError::Strip)
     });
     let size = scale.scaled_size(scan.size);
     let mut joined = Pixels { size, channels: 0, data: Vec::new() };
     let mut warning = None;
     for band in decoded {
         // A picture with a gap, a band that `parallel_map` did not run, must not pass.
-        let DecodeOutput { value, warning: band_warning } = band.ok_or(ScanError::Bytes)??;
+        let DecodeOutput { value, warning: band_warning } = band.ok_or(ScanError::Strip)??;
         let Size { width, .. } = value.size;
         // Bands are joined row by row, so their widths must agree.
         if width != size.width {
-            return Err(ScanError::Bytes);
+            return Err(ScanError::Strip);
         }
         joined.channels = value.channels;
         joined.data.extend_from_slice(&value.data);

@@ -76,3 +76,20 @@ fn a_cancelled_strip_is_not_decoded() {
     let stopped = decoder.decode(0..16).err();
     assert_eq!(stopped, Some(ScanError::Stopped));
 }
+
+#[test]
+fn a_refused_strip_is_not_reported_as_missing_bytes() {
+    let size = Size::new(64, 64);
+    let jpeg = pictures::jpeg(size, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 9);
+    let indexed = IndexedJpeg::open(jpeg.clone(), &samples::LIMITS).unwrap();
+    // The frame header of a differential process, which libjpeg-turbo does not support.
+    let colour = [0xFF, 0xC5];
+    let bands = BandDecoder { colour: &colour, ..decoder_of(&indexed) };
+    let strip = StripDecoder::new(&bands, &jpeg, Rect::new(0, 0, size)).decode(0..16);
+    assert_eq!(strip.err(), Some(ScanError::Strip));
+    let IndexedJpeg { scan, index, .. } = &indexed;
+    let bytes = ByteRanges::whole(&jpeg);
+    let half = DecodeScale::from_eighths(4);
+    let whole = decode_bands(scan, index, &colour, &bytes, half, &in_sequence);
+    assert_eq!(whole.err(), Some(ScanError::Strip));
+}

@@ -38,6 +38,9 @@ pub enum ScanError {
     /// Required bytes are missing, the headers are broken, or the index belongs to a different file.
     #[error("bytes that the index refers to are missing")]
     Bytes,
+    /// libjpeg-turbo refused a strip that was written from the scan, or decoded it to an unexpected size.
+    #[error("a strip of it could not be decoded")]
+    Strip,
     /// The file has 4 GiB or more.
     #[error("the file is too long to be indexed")]
     Length,
