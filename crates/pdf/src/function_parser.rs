@@ -10,6 +10,8 @@ use crate::scope::DocumentScope;
 
 /// The maximum number of inputs of a table: each doubles the number of samples per interpolation.
 const INPUTS_MAX: usize = 8;
+/// The maximum number of grid points along an input of a table, which single-precision numbers count exactly.
+const GRID_POINTS_MAX: usize = 1 << 20;
 /// The maximum number of outputs, which exceeds the number of colorants in a DeviceN space.
 const OUTPUTS_MAX: usize = 64;
 /// The number of steps that are spent to parse one part of a stitched function.
@@ -18,8 +20,8 @@ const FUNCTION_STEPS: usize = 64;
 impl PdfFunction {
     /// Parses a function object.
     ///
-    /// Returns `None` if the function is malformed. Fails if it is nested too deeply or decompresses to too much
-    /// data.
+    /// Returns `None` if the function is malformed or has more inputs, outputs or grid points than the limits above.
+    /// Fails if it is nested too deeply or decompresses to too much data.
     pub(super) fn parse(
         scope: &mut DocumentScope<'_>,
         object: &Object,
@@ -70,12 +72,13 @@ fn table(
         Object::Array(_) => numbers(document, dictionary, b"Size")?,
         _ => vec![real(count(document, dictionary, b"Size")?)],
     };
-    let size: Vec<usize> = sizes.iter().map(|size| index(*size, 1 << 20)).collect();
+    // One more than the limit stands for all larger sizes, which are refused below.
+    let size: Vec<usize> = sizes.iter().map(|size| index(*size, GRID_POINTS_MAX + 1)).collect();
     let total = size.iter().try_fold(range.len(), |total, size| total.checked_mul(*size))?;
     let is_valid = matches!(bits_per_sample, 1 | 2 | 4 | 8 | 12 | 16 | 24 | 32)
         && size.len() == domain.len()
         && (1..=INPUTS_MAX).contains(&size.len())
-        && !size.contains(&0)
+        && size.iter().all(|size| (1..=GRID_POINTS_MAX).contains(size))
         && !range.is_empty()
         // A table that lacks a few bytes is accepted; missing samples are 0.
         && total.checked_mul(bits_per_sample)?.div_ceil(8) <= samples.len().saturating_add(64);
@@ -140,4 +143,27 @@ fn stitching(
         }
     }
     Ok(Some(FunctionKind::Stitching { functions, bounds, encode }))
+}
+
+#[cfg(test)]
+mod tests {
+    use lopdf::{Stream, dictionary};
+
+    use super::*;
+    use crate::test_documents::{LIMITS, list};
+
+    #[test]
+    fn a_table_with_too_many_grid_points_is_refused_and_not_cut() {
+        let document = Document::with_version("1.5");
+        let mut scope = DocumentScope::new(&document, &LIMITS);
+        for (points, is_parsed) in [(1_i64 << 20, true), ((1_i64 << 20) + 1, false)] {
+            let head = dictionary! {
+                "FunctionType" => 0, "Domain" => list(&[0.0, 1.0]), "Range" => list(&[0.0, 1.0]),
+                "Size" => points, "BitsPerSample" => 1,
+            };
+            let table = Object::from(Stream::new(head, vec![0; 1 << 18]));
+            let function = PdfFunction::parse(&mut scope, &table, 0).unwrap();
+            assert_eq!(function.is_some(), is_parsed, "{points} points");
+        }
+    }
 }
