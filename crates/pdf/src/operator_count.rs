@@ -201,10 +201,14 @@ mod tests {
         document.add_object(Stream::new(head, content.as_bytes().to_vec())).into()
     }
 
-    fn weigh(sheet: TestDocument, max: u64) -> Result<(), PdfError> {
+    fn check_within(sheet: TestDocument, limits: &PdfLimits) -> Result<(), PdfError> {
         let document = load::load(&sheet.bytes(), &LIMITS).unwrap();
         let pages = load::pages(&document, &LIMITS).unwrap();
-        check(&document, &PdfLimits { operators: max, ..LIMITS }, &pages.pages[0])
+        check(&document, limits, &pages.pages[0])
+    }
+
+    fn weigh(sheet: TestDocument, max: u64) -> Result<(), PdfError> {
+        check_within(sheet, &PdfLimits { operators: max, ..LIMITS })
     }
 
     /// A page with `count` nested forms, each drawn twice, and a rectangle in the innermost.
@@ -226,6 +230,26 @@ mod tests {
         let refused = Err(PdfError::TooManyOperators { max: 10_000 });
         assert_eq!(weigh(nested(14, "/A Do /A Do", "XObject"), 10_000), refused);
         assert_eq!(weigh(nested(14, "/A scn /A scn", "Pattern"), 10_000), refused);
+    }
+
+    #[test]
+    fn a_form_is_read_once() {
+        // `/A Do`, ten forms of 11 bytes, and the rectangle: 127 bytes. The forms are drawn two thousand times.
+        let limits = PdfLimits { decoded_bytes: 200, ..LIMITS };
+        assert_eq!(check_within(nested(10, "/A Do /A Do", "XObject"), &limits), Ok(()));
+    }
+
+    #[test]
+    fn a_text_counts_the_costliest_glyph_of_its_font_for_each_byte() {
+        // Four operators, and four bytes with the parentheses, each a glyph of three operators.
+        for (max, expected) in [(16, Ok(())), (15, Err(PdfError::TooManyOperators { max: 15 }))] {
+            let mut sheet = TestDocument::new("BT /A 9 Tf (ab) Tj ET");
+            let plain = sheet.stream(Dictionary::new(), b"9 0 d0 f");
+            let costly = sheet.stream(Dictionary::new(), b"9 0 d0 0 0 9 9 re f");
+            let glyphs = dictionary! { "a" => plain, "b" => costly };
+            let font = dictionary! { "Subtype" => "Type3", "CharProcs" => glyphs };
+            assert_eq!(weigh(sheet.with("Font", "A", font), max), expected);
+        }
     }
 
     #[test]
