@@ -363,6 +363,7 @@ CREATE TABLE metadata_templates (
     user_name TEXT
 );
 CREATE INDEX metadata_templates_by_owner ON metadata_templates (organization_id, name);
+CREATE INDEX metadata_templates_by_author ON metadata_templates (author_organization_id);
 
 -- Uploads that are not published yet, with their received parts. A part is a file of the store of originals,
 -- under the key `part_key`.
