@@ -32,8 +32,8 @@ pub enum NumberField {
 
 model::impl_as_str!(NumberField);
 
-/// A number as an integer with the same order: the bits of an IEEE 754 double, of which all but the sign are flipped for
-/// negative numbers. Adjacent integers are adjacent doubles. The ends of a range may be infinite.
+/// A finite number as an integer with the same order: the bits of an IEEE 754 double, of which all but the sign are flipped for
+/// negative numbers. Adjacent integers are adjacent doubles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FiniteNumber(i64);
 
@@ -59,14 +59,18 @@ impl FiniteNumber {
         self.0
     }
 
-    /// Returns the next larger number: infinity above the largest double.
-    pub(super) fn above(self) -> Self {
-        Self(self.0.saturating_add(1))
+    /// Returns the next larger number; `None` above the largest.
+    pub(super) fn above(self) -> Option<Self> {
+        Self::new(self.value().next_up())
     }
 
-    /// Returns the next smaller number: minus infinity below the smallest double.
-    pub(super) fn below(self) -> Self {
-        Self(self.0.saturating_sub(1))
+    /// Returns the next smaller number; `None` below the smallest.
+    pub(super) fn below(self) -> Option<Self> {
+        Self::new(self.value().next_down())
+    }
+
+    fn value(self) -> f64 {
+        f64::from_bits(flip_if_negative(self.0).cast_unsigned())
     }
 }
 
@@ -82,7 +86,7 @@ fn flip_if_negative(bits: i64) -> i64 {
 /// Prints the shortest text that parses back to exactly the same number.
 impl Display for FiniteNumber {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f64::from_bits(flip_if_negative(self.0).cast_unsigned()).fmt(f)
+        self.value().fmt(f)
     }
 }
 
@@ -136,7 +140,8 @@ mod tests {
         fn numbers_order_as_doubles_do(one in any::<f64>(), other in any::<f64>()) {
             let (Some(a), Some(b)) = (FiniteNumber::new(one), FiniteNumber::new(other)) else { return Ok(()) };
             prop_assert_eq!(a.cmp(&b), one.partial_cmp(&other).unwrap());
-            prop_assert!(a.below() < a && a < a.above());
+            prop_assert!(a.below().is_none_or(|below| below < a));
+            prop_assert!(a.above().is_none_or(|above| a < above));
             prop_assert_eq!(FiniteNumber::parse(&a.to_string()), Some(a));
         }
     }

@@ -203,6 +203,9 @@ fn err_ranges_are_of_dates_and_numbers() {
     refuse("urgency:[1 TO ]", "expected a number or * at character 15");
     refuse("urgency:[4 TO 1]", "the range is empty at character 9");
     refuse("urgency:{4 TO 4]", "the range is empty at character 9");
+    let largest = f64::MAX;
+    refuse(&format!("urgency:>{largest}"), "the range is empty at character 9");
+    refuse(&format!("urgency:{{* TO -{largest}}}"), "the range is empty at character 9");
     let other = "only date and number fields have ranges, such as urgency:[1 TO 4] and \
                  versioncreated:>2026-03-01";
     refuse("slug:[a TO b]", &format!("{other} at character 6"));

@@ -83,7 +83,7 @@ impl RangeLiteral {
 
     /// Builds the query for values of `field` in the range. Dates, and times without an offset, are in `zone`.
     ///
-    /// Fails if a bound is not a value of the field, or if the range has two bounds and contains nothing.
+    /// Fails if a bound is not a value of the field, or if the range contains nothing.
     pub(super) fn query(&self, field: OrderedField, zone: &TimeZone) -> Result<Query, QueryError> {
         let (query, is_empty) = match field {
             OrderedField::Date(field) => {
@@ -99,12 +99,13 @@ impl RangeLiteral {
                 (Query::Numbers(numbers), bounds.is_some_and(|(from, until)| until < from))
             }
         };
-        // A range such as `[5 TO 4]` or `[4 TO 4}` is a mistake, which a search without hits would hide.
-        if is_empty {
-            let what = "the range is empty".to_owned();
-            return Err(QueryError { what, position: self.start });
-        }
-        Ok(query)
+        if is_empty { Err(self.empty()) } else { Ok(query) }
+    }
+
+    /// Returns the error for a range that contains nothing, such as `[5 TO 4]` or `[4 TO 4}`: a mistake, which a search
+    /// without hits would hide.
+    fn empty(&self) -> QueryError {
+        QueryError::new("the range is empty", self.start)
     }
 
     /// Parses the bounds as dates. A bound is the interval of a year, month, day, second or millisecond: an inclusive
@@ -123,20 +124,17 @@ impl RangeLiteral {
         Ok(DateRange { field, from, until })
     }
 
-    /// Parses the bounds as numbers. An exclusive bound becomes the next representable number, which is included.
-    ///
-    /// Above the largest or below the lowest number this is an infinity, the only case in which a [`FiniteNumber`]
-    /// holds one. So `{MAX TO *]`, where `MAX` is the largest number, becomes the range from infinity to an open bound,
-    /// which is accepted and matches nothing.
+    /// Parses the bounds as numbers. An exclusive bound becomes the next representable number, which is included. No
+    /// number is above the largest or below the lowest.
     fn numbers(&self, field: NumberField) -> Result<NumericRange, QueryError> {
         let from = match &self.from {
             Some(bound) if bound.inclusive => Some(bound.number()?),
-            Some(bound) => Some(bound.number()?.above()),
+            Some(bound) => Some(bound.number()?.above().ok_or_else(|| self.empty())?),
             None => None,
         };
         let until = match &self.until {
             Some(bound) if bound.inclusive => Some(bound.number()?),
-            Some(bound) => Some(bound.number()?.below()),
+            Some(bound) => Some(bound.number()?.below().ok_or_else(|| self.empty())?),
             None => None,
         };
         Ok(NumericRange { field, from, until })
