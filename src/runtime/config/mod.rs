@@ -318,7 +318,7 @@ settings! {
         render_time_s: f32 = "30", 0.001..=3600.0, "s", Alike, "Time limit of one render, not counting its wait; then it is stopped and answered 503";
         program_memory_bytes: u64 = "1073741824", 67_108_864..=68_719_476_736, "bytes", "Memory limit of the external program that reads a PDF or a video";
         program_time_s: u32 = "60", 1..=3600, "s", "Time limit of the external program";
-        pdf_processor_s: u32 = "10", 1..=3600, "s", Alike, "CPU time limit of the external program for a PDF in all: a fifth to read it, two fifths each for its grey version and its picture";
+        pdf_processor_s: u32 = "10", 1..=3600, "s", Alike, "CPU time limit of the external program for a PDF in all: a fifth to read it, two fifths each for its grey version and its picture; shares are rounded up to whole seconds";
         ffmpeg: PathBuf = "ffmpeg", AnyValue, "program", "Program that makes previews and stills of videos that arrive without them; a path, or a name to look up; empty: none";
         video_px: u32 = "640", 64..=4096, "px", Alike, "Long side of a generated video Preview";
         sender: String = "Wirephoto", AnyValue, "text", Alike, "Sender in NewsML-G2 messages";

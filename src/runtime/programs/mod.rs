@@ -161,6 +161,9 @@ mod tests {
             let tasks = [PdfTask::Facts, PdfTask::Grey, PdfTask::Page];
             assert_eq!(tasks.map(|task| task.processor_s(all)).iter().sum::<u64>(), seconds);
         }
+        let uneven = Duration::from_secs(11);
+        assert_eq!(PdfTask::Facts.processor_s(uneven), 3, "2.2 s, rounded up");
+        assert_eq!(PdfTask::Grey.processor_s(uneven), 5, "4.4 s, rounded up");
         assert_eq!(PdfTask::Facts.processor_s(Duration::from_secs(1)), 1, "the least limit");
     }
 }
