@@ -353,18 +353,29 @@ fn reading_a_kept_rendition_is_no_render_of_its_client() {
     assert!(renders() - before < 1.0, "nothing was rendered");
 }
 
-#[test]
-fn concurrent_archives_of_one_client_are_limited() {
-    let server = Server::demo_with(&["media.client_archives=1"]);
+/// Checks that a server with `setting` sheds archives that are requested at once, and names `reason`.
+fn check_archives(setting: &str, reason: &str) {
+    let server = Server::demo_with(&[setting]);
     let path = format!("/media/{LARGE}.zip?ak={DEMO_KEY}");
     let refused = server.until("an archive too many", || {
         let (counts, refused) = at_once(&server, &vec![path.clone(); 24]);
         assert!(counts.contains_key(&200), "{counts:?}");
         refused
     });
-    assert_shed(refused, "client_archives");
+    assert_shed(refused, reason);
     // The slot is free again once the archive is complete.
     assert_eq!(server.get(&path).status(), 200);
+}
+
+#[test]
+fn concurrent_archives_of_one_client_are_limited() {
+    check_archives("media.client_archives=1", "client_archives");
+}
+
+#[test]
+fn concurrent_archives_of_all_clients_are_limited() {
+    // The client has not reached its own limit, which is 4.
+    check_archives("media.archives=1", "archives");
 }
 
 #[test]
