@@ -542,6 +542,24 @@ fn the_archive_of_a_collection_has_the_items_that_prepaid_downloads_cover() {
 }
 
 #[test]
+fn the_archive_of_a_collection_has_500_items_and_names_the_others() {
+    let keys: Vec<String> = (0..=500).map(|number| format!("text/n{number}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let items: Vec<(&str, Value)> = keys.iter().map(|key| (*key, foto("Article"))).collect();
+    let server = news::server(&[], &items);
+    let editor = Caller::editor(&server);
+    let id = editor.create("Articles", false);
+    editor.add(&id, &keys).unwrap();
+    let response = editor.send("GET", &format!("/{id}/zip"), None);
+    assert_eq!(response.status(), 200);
+    let (names, left_out) = unzipped(&response.bytes().unwrap());
+    // JSON, XML and both text formats of each, and the list of what was left out.
+    assert_eq!(names.len(), 500 * 4 + 1);
+    let last = editor.uri("text/n500");
+    assert_eq!(left_out, format!("{last}: An archive has 500 items at most\n"));
+}
+
+#[test]
 fn a_subscriber_gets_a_whole_collection_and_an_empty_archive_is_refused() {
     let server = server();
     let (editor, buyer) = (Caller::editor(&server), Caller::buyer(&server));
