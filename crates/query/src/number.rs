@@ -32,8 +32,8 @@ pub enum NumberField {
 
 model::impl_as_str!(NumberField);
 
-/// A finite number as an integer with the same order: the bits of an IEEE 754 double, of which all but the sign are flipped for
-/// negative numbers. Adjacent integers are adjacent doubles.
+/// A finite number as an integer with the same order: the bits of an IEEE 754 double, of which all but the sign are
+/// flipped for negative numbers. Adjacent integers are adjacent doubles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FiniteNumber(i64);
 

@@ -155,8 +155,8 @@ pub(super) static TOP_LEVEL_NAMES: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
 /// All properties that a query can name, except headline, description, body, dates and numbers, with
 /// [`IndexedProperty::in_free_text`]. Sorted by length first, so that most steps of a lookup compare two numbers.
 ///
-/// A new or removed property changes the codes of those behind it, so `ANALYSIS` in the library `search-index` has to be
-/// raised.
+/// A new or removed property changes the codes of those behind it, so `ANALYSIS` in the library `search-index` has
+/// to be raised.
 static PROPERTIES: LazyLock<Vec<(&str, bool)>> = LazyLock::new(|| {
     let in_free_text = FREE_PROPERTIES.split(' ').map(|name| (name, true));
     let others = OTHER_PROPERTIES.split(' ').map(|name| (name, false));

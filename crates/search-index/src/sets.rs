@@ -115,8 +115,8 @@ fn weigh_counts(_key: &(SegmentId, Facet, u64), cached: &Arc<CachedCounts>) -> u
 
 /// A cache of the facet counts of large sets.
 ///
-/// The key has only the size of a set. The entry has the set itself, which is compared on a hit. So queries with the same
-/// result share an entry, and of several sets of one size in a segment only the latest is cached.
+/// The key has only the size of a set. The entry has the set itself, which is compared on a hit. So queries with the
+/// same result share an entry, and of several sets of one size in a segment only the latest is cached.
 pub(crate) struct FacetCountCache {
     /// By segment, facet and number of documents of the set.
     counts: moka::sync::Cache<(SegmentId, Facet, u64), Arc<CachedCounts>>,

@@ -55,7 +55,8 @@ impl OAuthClient {
         self.secret.is_none()
     }
 
-    /// Returns the lifetime of the client's access tokens in seconds: `default_s`, or the client's own if it is shorter.
+    /// Returns the lifetime of the client's access tokens in seconds: `default_s`, or the client's own if it is
+    /// shorter.
     pub fn access_token_s(&self, default_s: u32) -> u32 {
         self.access_token_s.map_or(default_s, |limit| limit.min(default_s))
     }

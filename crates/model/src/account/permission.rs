@@ -228,8 +228,8 @@ impl Permission {
 
     /// Reports whether the consent page lists this permission for a client with `scopes` that acts for `user`.
     ///
-    /// Every API requires `roles` besides the scopes in the table. The claims of the id token and of the user endpoint do
-    /// not require it.
+    /// Every API requires `roles` besides the scopes in the table. The claims of the id token and of the user
+    /// endpoint do not require it.
     pub fn is_granted(self, scopes: ScopeSet, enforced: bool, user: &User) -> bool {
         // Unreachable as above; fails closed.
         let Some(row) = self.row() else { return false };
