@@ -124,12 +124,14 @@ impl Caption {
         }
     }
 
-    /// Returns the creator, the credit line and the copyright notice, without everything else.
+    /// Returns the creator, the credit line and the copyright notice, or else the holder, without everything else.
     pub fn credits(&self) -> Caption {
+        let holder = self.copyright_notice.is_empty().then(|| self.copyright_holder.clone());
         Caption {
             byline: self.byline.clone(),
             credit: self.credit.clone(),
             copyright_notice: self.copyright_notice.clone(),
+            copyright_holder: holder.unwrap_or_default(),
             ..Caption::default()
         }
     }

@@ -123,6 +123,21 @@ fn a_shared_place_is_ignored_when_xmp_has_either_field() {
     assert_eq!(iim.copyright_notice, "Byrån AB");
 }
 
+#[test]
+fn credits_state_the_copyright_by_its_notice_or_else_by_its_holder() {
+    let own = Caption {
+        byline: full().byline,
+        credit: full().credit,
+        copyright_notice: full().copyright_notice,
+        ..Caption::default()
+    };
+    assert_eq!(full().credits(), own);
+    let credits = Caption { copyright_notice: String::new(), ..full() }.credits();
+    assert_eq!(credits.copyright_holder, "Byrån AB");
+    let older = read_segments(&without(b"http", &write(&credits, &[], UPRIGHT))).caption;
+    assert_eq!(older.copyright_notice, "Byrån AB");
+}
+
 /// An Exif block with the fields.
 fn block(fields: &[(Tag, In, Value)]) -> Vec<u8> {
     let fields: Vec<Field> = fields
