@@ -34,6 +34,10 @@ pub const ITEM_FILES_MAX: usize = 200;
 pub const RESOLVED_MAX: usize = 3;
 /// Cache entries each for access tokens, API keys and sessions; one takes about 200 bytes.
 pub const TOKENS_CACHED_MAX: u64 = 100_000;
+/// Memory in KiB for hashing one password, by the settings or by a hash that is imported.
+pub const HASH_MEMORY_KIB_MAX: u32 = 4 * 1024 * 1024;
+/// Passes over that memory for one hash, likewise.
+pub const HASH_ITERATIONS_MAX: u32 = 1000;
 /// Bytes of an access token, a refresh token, a code or a session that a caller presents.
 pub const TOKEN_BYTES_MAX: usize = 128;
 /// Bytes of `state` and of `nonce`, each; they are echoed in a redirect URI or an id token.

@@ -26,6 +26,7 @@ use tokio::sync::oneshot;
 
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::{HASH_ITERATIONS_MAX, HASH_MEMORY_KIB_MAX};
 use crate::runtime::telemetry;
 use model::network;
 
@@ -66,11 +67,17 @@ impl Argon2Hasher {
         Ok(hash.to_string())
     }
 
-    /// Returns whether `hash` is a PHC string of argon2id, the form of the hashes that are compared with passwords.
+    /// Returns whether `hash` is a PHC string of argon2id, the form of the hashes that are compared with passwords, and
+    /// costs at most [`HASH_MEMORY_KIB_MAX`] and [`HASH_ITERATIONS_MAX`].
     pub fn is_hash(hash: &str) -> bool {
         let Ok(hash) = PasswordHash::new(hash) else { return false };
+        // Each comparison has the costs that the string states, not those of the settings.
+        let Ok(costs) = Params::try_from(&hash) else { return false };
         // The string may end before the hash itself, and then no password fits.
-        hash.hash.is_some() && hash.algorithm.as_str() == Algorithm::Argon2id.as_str()
+        hash.hash.is_some()
+            && hash.algorithm.as_str() == Algorithm::Argon2id.as_str()
+            && costs.m_cost() <= HASH_MEMORY_KIB_MAX
+            && costs.t_cost() <= HASH_ITERATIONS_MAX
     }
 
     /// Returns whether `hash` was computed from `password`.

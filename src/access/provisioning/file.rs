@@ -7,7 +7,9 @@ use serde_path_to_error::{Path, Segment, Track};
 
 use super::{AccountsError, channels};
 use crate::access::auth::Argon2Hasher;
-use crate::runtime::limits::{API_KEY_BYTES_MAX, ROLES_MAX};
+use crate::runtime::limits::{
+    API_KEY_BYTES_MAX, HASH_ITERATIONS_MAX, HASH_MEMORY_KIB_MAX, ROLES_MAX,
+};
 use crate::storage::database::{NewApiKey, NewChannel};
 use model::ContentHash;
 use model::account::accounts_file::{
@@ -227,7 +229,8 @@ fn check_hash(
     if Argon2Hasher::is_hash(hash.reveal()) {
         Ok(())
     } else {
-        Err(format!("{name}: expected an argon2id hash"))
+        let costs = format!("{HASH_MEMORY_KIB_MAX} KiB and {HASH_ITERATIONS_MAX} passes");
+        Err(format!("{name}: expected an argon2id hash that costs at most {costs}"))
     }
 }
 

@@ -600,6 +600,11 @@ fn err_hashes_are_refused_without_repeating_them() {
     check("/users/0/passwordHash", hash.clone(), "passwordHash: is only for entries without");
     check("/users/1/passwordHash", json!(SECRETS[0]), "passwordHash: expected an argon2id hash");
     check("/users/1/passwordHash", hash.clone(), "passwordHash: expected an argon2id hash");
+    for costs in ["m=4194305,t=1,p=1", "m=8,t=1001,p=1"] {
+        let end = "d2lyZXBob3RvLWRvY3MtMQ$ypeBEsobvcr6wjGzmiPcTaeG7/gUfE5yuYB3ha/uSLs";
+        let costly = json!(format!("$argon2id$v=19${costs}${end}"));
+        check("/users/1/passwordHash", costly, "costs at most 4194304 KiB and 1000 passes");
+    }
     check("/clients/0/client_secret_hash", hash.clone(), "client_secret_hash: is only for");
     check("/clients/1/client_secret_hash", hash, "client_secret_hash: a public client has no");
     check("/apiKeys/0/keyHash", json!(SECRETS[2]), "keyHash: expected a SHA-256 hash");

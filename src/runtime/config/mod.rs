@@ -39,6 +39,7 @@ pub use value::{
 };
 use value::{AnyValue, SettingBounds};
 
+use crate::runtime::limits;
 use crate::runtime::modes;
 use crate::runtime::telemetry::LogFormat;
 use formats::NewsmlVersion;
@@ -349,8 +350,8 @@ settings! {
         refresh_token_s: u32 = "7776000", 60..=315_360_000, "s", Reload, "Lifetime of a refresh token; each refresh restarts it";
         refresh_absolute_days: u32 = "365", 1..=36_500, "days", Reload, "Time after an authorization at which its refresh tokens expire, however often they were refreshed";
         session_s: u32 = "43200", 60..=31_536_000, "s", Reload, "Lifetime of a login session in the browser";
-        hash_memory_kib: u32 = "19456", 8..=4_194_304, "KiB", "Memory for hashing one password (argon2id)";
-        hash_iterations: u32 = "2", 1..=1000, "", "Passes over that memory for each hash (argon2id)";
+        hash_memory_kib: u32 = "19456", 8..=limits::HASH_MEMORY_KIB_MAX, "KiB", "Memory for hashing one password (argon2id)";
+        hash_iterations: u32 = "2", 1..=limits::HASH_ITERATIONS_MAX, "", "Passes over that memory for each hash (argon2id)";
         hash_workers: usize = "0", 0..=64, "threads", "Concurrent password hashes, at low priority; 0: half the cores";
         login_queue: usize = "256", 1..=100_000, "logins", "Logins that may wait for a password hash; more are answered 503";
         login_queue_per_address: usize = "128", 1..=100_000, "logins", "Logins from one address that may wait for a password hash";
