@@ -4,7 +4,7 @@
 //! are printed to standard error.
 
 use std::{
-    fs::OpenOptions,
+    fs::{self, OpenOptions},
     io::{self, BufRead, Read, Write},
     path::{Path, PathBuf},
 };
@@ -54,7 +54,7 @@ pub(super) enum AccountsCommand {
     /// Writes all accounts as an accounts file, which `wirephoto import` reads.
     ///
     /// Without --with-secrets it has no passwords, client secrets, API keys and channels; an import into the
-    /// same archive leaves those as they are. Revoked keys are left out.
+    /// same archive leaves those as they are. Revoked keys are left out. An export that fails leaves no file.
     Export {
         #[command(flatten)]
         common: CommonArgs,
@@ -80,8 +80,12 @@ pub(super) fn accounts(command: &AccountsCommand) -> Result<(), CommandFailure> 
     };
     // A file that exists may be readable by others.
     let opened = OpenOptions::new().write(true).create_new(true).open(file);
-    let written = opened.and_then(|mut opened| writeln!(opened, "{text}"));
-    written.map_err(|cause| write_error(file, &cause))
+    let mut opened = opened.map_err(|cause| write_error(file, &cause))?;
+    writeln!(opened, "{text}").map_err(|cause| {
+        // A part of the accounts would be taken for all of them, and prevent the next attempt.
+        drop(fs::remove_file(file));
+        write_error(file, &cause)
+    })
 }
 
 /// The arguments that all of these commands share.

@@ -310,6 +310,27 @@ fn an_export_without_secrets_has_none_and_changes_nothing() {
 }
 
 #[test]
+fn an_export_that_a_full_disk_cuts_short_leaves_no_file() {
+    let workspace = Workspace::empty();
+    let many = workspace.dir.path().join("many.json");
+    let name = "x".repeat(200);
+    let organizations: Vec<Value> =
+        (1..=1000).map(|id| json!({ "id": id, "name": name })).collect();
+    fs::write(&many, json!({ "organizations": organizations }).to_string()).unwrap();
+    workspace.import(&many);
+    let file = workspace.dir.path().join("export.json");
+    // The file size limit of the process is 50 kB (dash) or 100 kB: a full disk.
+    let script = "trap '' XFSZ; ulimit -f 100; exec \"$0\" accounts export \"$1\" --data \"$2\"";
+    let mut command = Command::new("sh");
+    isolate_environment(&mut command, workspace.dir.path());
+    command.args(["-c", script, env!("CARGO_BIN_EXE_wirephoto")]);
+    command.args([&file, &workspace.data()]).current_dir(workspace.dir.path());
+    let (_, said) = texts(&output(command.stdin(Stdio::null())), Some(1));
+    assert!(said.contains("export.json") && !file.exists(), "{said}");
+    workspace.ok(&["accounts", "export", &file.to_string_lossy()]);
+}
+
+#[test]
 fn a_customer_is_set_up_without_an_accounts_file() {
     let workspace = Workspace::empty();
     let mail = ["--mail-domain", "Desk.example"];
