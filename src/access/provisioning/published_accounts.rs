@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use super::{Accounts, AccountsError, file::ValidAccounts};
 use crate::runtime::limits::IMPORT_TRIES;
 use crate::storage::database::{Db, DbError, ReadTx, RemovedUser, WriteTx};
+use model::ContentHash;
 use model::account::OAuthClient;
 use model::account::accounts_file::{PlaintextSecret, RedirectUri};
 
@@ -42,9 +43,9 @@ struct PublishedLogins {
 pub fn has_published_key(db: &Db, text: &str) -> Result<bool, AccountsError> {
     let file = ValidAccounts::parse(text)?;
     let found = db.read_blocking(move |tx| {
-        let keys = file.api_keys.iter().map(|entry| tx.find_key(&entry.value.key_hash));
-        let found = keys.collect::<Result<Vec<_>, DbError>>()?;
-        Ok(found.into_iter().any(|owner| owner.is_some()))
+        let keys = file.api_keys.iter().map(|entry| is_usable_key(tx, &entry.value.key_hash));
+        let usable = keys.collect::<Result<Vec<_>, DbError>>()?;
+        Ok(usable.contains(&true))
     });
     Ok(found?)
 }
@@ -147,7 +148,7 @@ struct UsableLogins {
     users: Vec<Option<String>>,
     /// Hashes of the secrets of active clients.
     clients: Vec<Option<String>>,
-    /// True for a key that is not revoked.
+    /// True for a key of an active user that is not revoked.
     keys: Vec<bool>,
 }
 
@@ -163,9 +164,15 @@ fn usable_logins(file: &ValidAccounts, tx: &ReadTx<'_>) -> Result<UsableLogins, 
         logins.clients.push(active.and_then(|client| client.secret));
     }
     for entry in &file.api_keys {
-        logins.keys.push(tx.find_key(&entry.value.key_hash)?.is_some());
+        logins.keys.push(is_usable_key(tx, &entry.value.key_hash)?);
     }
     Ok(logins)
+}
+
+/// Returns whether an API key is accepted: it is not revoked, and its owner is active.
+fn is_usable_key(tx: &ReadTx<'_>, hash: &ContentHash) -> Result<bool, DbError> {
+    let Some(key) = tx.find_key(hash)? else { return Ok(false) };
+    Ok(tx.find_user(key.user)?.is_some_and(|owner| owner.active))
 }
 
 fn stored_logins(file: &ValidAccounts, tx: &ReadTx<'_>) -> Result<StoredLogins, DbError> {

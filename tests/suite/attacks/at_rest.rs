@@ -472,6 +472,11 @@ fn an_archive_with_published_logins_is_not_served_to_other_machines() {
     let doctor = server.command(&["doctor", "--set", url]).stdout;
     let doctor = String::from_utf8_lossy(&doctor).into_owned();
     assert!(doctor.contains("user demo-admin"), "{doctor}");
+    // A disabled user logs in neither with a password nor with a key.
+    succeeds(&server.command(&["user", "disable", "demo-editor"]));
+    let refused = server.command(&["serve", "--listen", "127.0.0.1:0", "--set", url]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("of demo-buyer") && !said.contains("demo-editor"), "{said}");
     succeeds(&server.command(&["demo", "remove"]));
     let dir = server.kill();
     let mut command = wirephoto(dir.path());
