@@ -74,7 +74,7 @@ fn archive_findings(config: &Config, archive: &OpenArchive) -> Vec<Finding> {
     found.extend(findings_or_failure("database", database(config, &archive.db)));
     found.extend(findings_or_failure("store", store(config, archive)));
     found.extend(findings_or_failure("nodes", node_findings(config, &archive.db)));
-    // A refusal is a problem: no node starts with it.
+    // A refusal is a problem: only nodes with --demo-public, which no setting states, start with it.
     let published = refuse_published_logins(archive, config);
     found.extend(findings_or_failure("accounts", published.map(|()| Vec::new())));
     found
