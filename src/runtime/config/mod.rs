@@ -265,7 +265,7 @@ settings! {
     backup: Backup {
         endpoint: ServiceEndpoints = "", AnyValue, "URLs", "Base URL of the S3 service of the backup bucket, or several of the same service separated by commas; empty: as in store, with its address_style, plain_http and ca";
         region: String = "", AnyValue, "name", "Region of the backup bucket; empty: as in store";
-        access_key_id: String = "", AnyValue, "text", "Access key id of the backup bucket; if no key and no token is set here, the credentials of store count";
+        access_key_id: String = "", AnyValue, "text", "Access key id of the backup bucket; if no key and no token is set here, the credentials of store count, at backup.endpoint too";
         access_key_id_file: PathBuf = "", AnyValue, "file", "File with the access key id";
         secret_access_key: HiddenText = "", AnyValue, "text", "Secret access key of the backup bucket; never shown";
         secret_access_key_file: PathBuf = "", AnyValue, "file", "File with the secret access key";
