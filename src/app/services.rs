@@ -143,8 +143,6 @@ fn start_notifications(
     recipients: &Recipients,
     guard: &ClusterGuard,
 ) -> Result<(Notifications, StreamCommands)> {
-    let overrides = Some(config.mail.templates.as_path());
-    let overrides = overrides.filter(|folder| !folder.as_os_str().is_empty());
     let services = notifications::NotificationServices {
         db: access.auth.db().clone(),
         content: content.clone(),
@@ -152,7 +150,7 @@ fn start_notifications(
         auth: access.auth.clone(),
         users: access.users.clone(),
         mailer: sender.mailer().clone(),
-        mail_templates: MailTemplates::compile(overrides)?,
+        mail_templates: MailTemplates::compile(config.mail_templates_dir())?,
         recipients: recipients.clone(),
         push: Push::from_config(config)?,
         guard: guard.clone(),

@@ -35,9 +35,7 @@ pub fn unusable_files(config: &Config, rows: &[SettingRow]) -> Vec<String> {
         })
         .collect();
     problems.extend(reload::certificate(config).err().map(|cause| cause.to_string()));
-    let overrides = Some(config.mail.templates.as_path());
-    let overrides = overrides.filter(|folder| !folder.as_os_str().is_empty());
-    let templates = MailTemplates::compile(overrides);
+    let templates = MailTemplates::compile(config.mail_templates_dir());
     problems.extend(templates.err().map(|cause| cause.to_string()));
     problems
 }

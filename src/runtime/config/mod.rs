@@ -556,6 +556,11 @@ impl Config {
         self.in_data(&self.mail.outbox, "outbox")
     }
 
+    /// Folder with the operator's templates of mails, if it is set.
+    pub fn mail_templates_dir(&self) -> Option<&Path> {
+        Some(self.mail.templates.as_path()).filter(|folder| !folder.as_os_str().is_empty())
+    }
+
     /// Folder of the derived files of originals.
     pub fn derived_dir(&self) -> PathBuf {
         self.data.dir.join("derived")
