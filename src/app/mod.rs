@@ -380,11 +380,17 @@ fn open_store(
     config: &Config,
     start_policy: StartPolicy,
 ) -> std::result::Result<BlobStore, StoreError> {
-    let given = &config.store;
-    let OriginalsLocation::Bucket { bucket, prefix } = &given.originals else {
+    let Some(settings) = bucket_settings(config) else {
         return BlobStore::open(&config.originals_dir());
     };
-    let settings = BucketSettings {
+    BlobStore::in_bucket(&settings, &config.data.dir.join("scratch"), start_policy)
+}
+
+/// Returns the settings of the bucket with the originals; `None` if they are in a folder.
+fn bucket_settings(config: &Config) -> Option<BucketSettings> {
+    let given = &config.store;
+    let OriginalsLocation::Bucket { bucket, prefix } = &given.originals else { return None };
+    Some(BucketSettings {
         bucket: bucket.clone(),
         prefix: prefix.clone(),
         endpoints: given.endpoint.0.clone(),
@@ -396,8 +402,7 @@ fn open_store(
         answer: seconds(given.answer_s),
         give_up: seconds(given.give_up_s),
         requests: given.requests,
-    };
-    BlobStore::in_bucket(&settings, &config.data.dir.join("scratch"), start_policy)
+    })
 }
 
 fn seconds(count: u32) -> Duration {

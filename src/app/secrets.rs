@@ -52,8 +52,21 @@ fn starts_encryption(config: &Config) -> bool {
 fn load(config: &Config, source: &KeySource) -> std::result::Result<Vec<SecretKey>, SecretError> {
     match source {
         KeySource::File(path) => secrets::read(path),
-        KeySource::Setting => config.secrets.key.0.split(',').map(SecretKey::parse).collect(),
+        KeySource::Setting => {
+            let keys = config.secrets.key.0.split(',').map(SecretKey::parse);
+            let keys = keys.collect::<Result<_, SecretError>>();
+            keys.map_err(|cause| SecretError::File(format!("{source}: {cause}")))
+        }
     }
+}
+
+/// Reads the keys of the settings. A file that does not exist has none yet: the first start creates it.
+pub(super) fn check_keys(config: &Config) -> Result<()> {
+    let source = key_source(config);
+    if matches!(&source, KeySource::File(path) if !path.exists()) {
+        return Ok(());
+    }
+    load(config, &source).map(drop).map_err(|cause| invalid(&cause))
 }
 
 fn invalid(cause: &SecretError) -> Error {

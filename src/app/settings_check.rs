@@ -5,13 +5,17 @@ use std::{
     path::Path,
 };
 
-use super::reload;
+use super::secrets::check_keys;
+use super::services::start_traces;
+use super::{bucket_settings, reload};
 use crate::distribution::delivery::mail_settings;
 use crate::http::SurrogateHeaders;
 use crate::media::MediaSettings;
 use crate::runtime::config::{Config, SettingRow};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::telemetry::LogFilter;
 use crate::runtime::tls_client::CustomAuthority;
+use crate::storage::database::Db;
 use crate::transport::CachePurger;
 use crate::transport::mail_templates::MailTemplates;
 use crate::transport::push::Push;
@@ -52,8 +56,18 @@ pub fn unusable_values(config: &Config) -> Vec<String> {
         Push::from_config(config).map(drop),
         SurrogateHeaders::from_config(config).map(drop),
         CachePurger::from_settings(&config.cdn).map(drop),
+        start_traces(config).map(drop),
+        check_keys(config),
+        Db::check_address(&config.database.url.0).map_err(Error::from),
+        check_bucket(config),
     ];
     read.into_iter().filter_map(Result::err).map(|cause| cause.to_string()).collect()
+}
+
+fn check_bucket(config: &Config) -> Result<()> {
+    let Some(settings) = bucket_settings(config) else { return Ok(()) };
+    let checked = settings.check();
+    checked.map_err(|cause| Error::new(ErrorKind::InvalidArgument, cause.to_string()))
 }
 
 /// Opens the file `path` of the setting `name`; the error begins with the path.

@@ -130,11 +130,20 @@ fn files_that_settings_name_are_opened_before_a_start_needs_them() {
         ("mail.from", "nobody"),
         ("media.watermark_png", "/proc/self/cmdline"),
         ("cdn.purge_url", "nowhere"),
+        ("secrets.key", "hunter2"),
+        ("secrets.key_file", "/proc/self/cmdline"),
+        ("database.url", "postgres://wp@db/x?sslmode=require&sslrootcert=/no/file"),
     ] {
         let setting = format!("{name}={value}");
         let said = check(&[setting.as_str()], 2);
-        assert!(said.contains(name), "{name}: {said}");
+        assert!(said.contains(name) && !said.contains("hunter2"), "{name}: {said}");
     }
+    let traces = ["telemetry.otlp_url=http://127.0.0.1:4318", "telemetry.otlp_headers=no header"];
+    check(&traces[..1], 0);
+    assert!(check(&traces, 2).contains("telemetry.otlp_headers"));
+    let bucket = ["store.originals=s3://pictures", "store.access_key_id=id"];
+    assert!(check(&bucket, 2).contains("store.secret_access_key"));
+    check(&[&bucket[..], &["store.secret_access_key=secret"]].concat(), 0);
 }
 
 #[test]

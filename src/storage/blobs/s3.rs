@@ -87,6 +87,14 @@ impl BucketSettings {
         }
     }
 
+    /// Checks what can be checked without a request, and reads the files of the credentials.
+    ///
+    /// Fails with the name of the invalid setting.
+    pub fn check(&self) -> StoreResult<()> {
+        let breaker = Arc::new(CircuitBreaker::new(self.place()));
+        self.open(&breaker, &Arc::default(), 0, None).map(drop)
+    }
+
     /// Creates the client of the bucket, which reports answers to `breaker` and retries a failed request up
     /// to `retries_max` times. Sends no request yet.
     ///

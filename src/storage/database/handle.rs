@@ -136,6 +136,14 @@ impl Db {
         Ok(Self::from_threads(threads, false, upgraded))
     }
 
+    /// Checks the address of a PostgreSQL database, and reads the certificates that it names; an empty `url` is SQLite.
+    /// Connects to nothing.
+    ///
+    /// Fails with [`DbError::Address`] if `url` is invalid.
+    pub fn check_address(url: &str) -> DbResult<()> {
+        if url.is_empty() { Ok(()) } else { postgres::PostgresServer::parse(url).map(drop) }
+    }
+
     /// Opens a PostgreSQL database for a read-only process. It needs only the right to read, and works with a
     /// server that accepts no writes: every write through this handle fails with [`DbError::ReadsOnly`]
     /// before it reaches the engine.
