@@ -3,13 +3,15 @@
 use jiff::Timestamp;
 
 use super::{
-    Administration, Users, administers, has_role, last_administrator,
+    Administration, Administrator, Users, administers, has_role, last_administrator, not_found,
     organization_view::password_link,
 };
 use crate::access::auth::Principal;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit::{self, AuditAction, ObjectKind};
-use crate::storage::database::{ListedApplication, ListedSession, LoginCount, PendingUser};
+use crate::storage::database::{
+    DbError, ListedApplication, ListedSession, LoginCount, PendingUser, WriteTx,
+};
 use api::organization::UserAccess;
 use model::account::{Permission, ROLE_OPERATOR, ROLE_PROVIDER, User, UserId};
 
@@ -74,22 +76,47 @@ impl Users {
     }
 }
 
+/// Returns the refusal for a different user who has a role of the agency that `administrator` lacks: an
+/// administrator of a customer must not stop the agency's feeds or its operators (contract users-18).
+fn role_refusal(user: &User, administrator: Administrator) -> Option<Error> {
+    if user.id == administrator.id {
+        None
+    } else if has_role(user, ROLE_OPERATOR) && !administrator.is_operator {
+        let message =
+            "The user operates the service, so only operators deactivate it and end its logins";
+        Some(Error::forbidden("operator_required", message))
+    } else if has_role(user, ROLE_PROVIDER) && !administrator.is_provider {
+        let message =
+            "The user works for the agency, so only providers deactivate it and end its logins";
+        Some(Error::forbidden("provider_required", message))
+    } else {
+        None
+    }
+}
+
 impl Administration<'_> {
-    /// Fails for a different user who has a role of the agency that the administrator lacks: an administrator of a
-    /// customer must not stop the agency's feeds or its operators (contract users-18).
-    fn require_roles_of(&self, user: &User) -> Result<()> {
-        if user.id == self.administrator {
-            return Ok(());
-        }
-        if has_role(user, ROLE_OPERATOR) && !self.is_operator {
-            let message = "The user operates the service, so only operators deactivate it and end its logins";
-            return Err(Error::forbidden("operator_required", message));
-        }
-        if has_role(user, ROLE_PROVIDER) && !self.is_provider {
-            let message = "The user works for the agency, so only providers deactivate it and end its logins";
-            return Err(Error::forbidden("provider_required", message));
-        }
-        Ok(())
+    /// Runs `change` in a transaction with the user `id` of the organization.
+    ///
+    /// Checked in the transaction, because the user may move or get a role meanwhile. Fails with
+    /// [`ErrorKind::NotFound`] for a user of a different organization, and with [`ErrorKind::Forbidden`] for a user
+    /// with a role of the agency that the administrator lacks.
+    async fn change_logins<T: Send + 'static>(
+        &self,
+        id: UserId,
+        change: impl FnOnce(&WriteTx<'_>, &User) -> Result<T, DbError> + Send + 'static,
+    ) -> Result<T> {
+        let organization = self.organization;
+        let administrator = self.administrator;
+        let changing = self.users.auth.write(move |tx| {
+            let found = tx.find_user(id)?;
+            let ours = found.filter(|user| user.organization == Some(organization));
+            let Some(user) = ours else { return Ok(Err(not_found())) };
+            if let Some(refused) = role_refusal(&user, administrator) {
+                return Ok(Err(refused));
+            }
+            change(tx, &user).map(Ok)
+        });
+        changing.await?
     }
 
     /// Returns the login state of the user `id` of the organization.
@@ -128,27 +155,23 @@ impl Administration<'_> {
     /// for a user with a role of the agency that the administrator lacks, and with [`ErrorKind::Conflict`] if
     /// administrators would deactivate themselves, or the last administrator.
     pub async fn set_active(&self, id: UserId, active: bool, now: Timestamp) -> Result<()> {
-        let account = self.load(id).await?;
-        self.require_roles_of(&account.user)?;
-        if id == self.administrator && !active {
+        if id == self.administrator.id && !active {
             let message = "You cannot deactivate yourself; another administrator can";
             return Err(Error::new(ErrorKind::Conflict, message));
         }
         let event = audit::event(AuditAction::UserChanged).with_object(ObjectKind::User, id);
         let event = event.with_detail(if active { "reactivated" } else { "deactivated" });
-        let name = account.user.user_name;
         let organization = self.organization;
-        let change = self.users.auth.write(move |tx| {
-            let found = tx.find_account(id)?;
-            // Compared in the transaction, so that a repeated request records nothing.
-            let Some(account) = found.filter(|account| account.user.active != active) else {
+        let change = self.change_logins(id, move |tx, user| {
+            // A repeated request records nothing.
+            if user.active == active {
                 return Ok(Ok(()));
-            };
+            }
             // Two administrators may deactivate each other at the same time.
-            if administers(&account.user) && !tx.has_other_administrator(organization, id)? {
+            if administers(user) && !tx.has_other_administrator(organization, id)? {
                 return Ok(Err(last_administrator()));
             }
-            tx.set_user_active(&name, active, now)?;
+            tx.set_user_active(&user.user_name, active, now)?;
             if !active {
                 // An earlier link must not work again after a reactivation.
                 tx.delete_password_links(id)?;
@@ -164,15 +187,14 @@ impl Administration<'_> {
     /// Fails with [`ErrorKind::NotFound`] for a user of a different organization, and with
     /// [`ErrorKind::Forbidden`] for a user with a role of the agency that the administrator lacks.
     pub async fn end_logins(&self, id: UserId, now: Timestamp) -> Result<()> {
-        self.require_roles_of(&self.load(id).await?.user)?;
         let event = audit::event(AuditAction::SessionEnded)
             .with_object(ObjectKind::User, id)
             .with_detail("all");
-        let ending = self.users.auth.write(move |tx| {
+        let ending = self.change_logins(id, move |tx, _| {
             tx.end_logins(id, now)?;
             tx.write_audit(&event)
         });
-        Ok(ending.await?)
+        ending.await
     }
 
     /// Revokes all keys of the user `id` of the organization.
@@ -180,14 +202,13 @@ impl Administration<'_> {
     /// Fails with [`ErrorKind::NotFound`] for a user of a different organization, and with
     /// [`ErrorKind::Forbidden`] for a user with a role of the agency that the administrator lacks.
     pub async fn revoke_keys(&self, id: UserId, now: Timestamp) -> Result<()> {
-        self.require_roles_of(&self.load(id).await?.user)?;
         let event = audit::event(AuditAction::KeyRevoked);
-        let revocation = self.users.auth.write(move |tx| {
+        let revocation = self.change_logins(id, move |tx, _| {
             for key in tx.revoke_keys_of(id, now)? {
                 tx.write_audit(&event.clone().with_object(ObjectKind::Key, key))?;
             }
             Ok(())
         });
-        Ok(revocation.await?)
+        revocation.await
     }
 }

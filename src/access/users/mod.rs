@@ -101,9 +101,11 @@ impl Users {
             users: self,
             organization,
             details: details.clone(),
-            administrator: user.id,
-            is_provider: has_role(user, ROLE_PROVIDER),
-            is_operator: has_role(user, ROLE_OPERATOR),
+            administrator: Administrator {
+                id: user.id,
+                is_provider: has_role(user, ROLE_PROVIDER),
+                is_operator: has_role(user, ROLE_OPERATOR),
+            },
         })
     }
 
@@ -217,8 +219,13 @@ pub struct Administration<'a> {
     users: &'a Users,
     organization: OrganizationId,
     details: Option<Arc<Organization>>,
-    /// The administrator who acts.
-    administrator: UserId,
+    administrator: Administrator,
+}
+
+/// The administrator who acts.
+#[derive(Clone, Copy)]
+struct Administrator {
+    id: UserId,
     /// True if the administrator has the role of the agency's employees.
     is_provider: bool,
     /// True if the administrator has the role of operators.
@@ -266,7 +273,7 @@ impl Administration<'_> {
         if !self.allows_address(&new.email_address) {
             return Err(self.outside_domains());
         }
-        let administrator = self.administrator;
+        let administrator = self.administrator.id;
         let member = change::new_member(new, self.organization);
         let event = audit::event(AuditAction::UserCreated);
         let invited = audit::event(AuditAction::PasswordLinkSent);
@@ -327,7 +334,6 @@ impl Administration<'_> {
     pub async fn update(&self, id: UserId, change: UserUpdate, now: Timestamp) -> Result<Account> {
         let organization = self.organization;
         let administrator = self.administrator;
-        let is_provider = self.is_provider;
         let address = change.email_address.clone();
         let outside_address = address.filter(|address| !self.allows_address(address));
         let outside_domains = self.outside_domains();
@@ -345,7 +351,7 @@ impl Administration<'_> {
             // Links for a new password go to the address, so an administrator who sets it could log in as the
             // user.
             let moves_mails = account.user.email_address != before.email_address;
-            let protection = protection(&before, administrator, is_provider);
+            let protection = protection(&before, administrator);
             if let Some(refused) = protection.filter(|_| moves_mails) {
                 return Ok(Err(refused));
             }
@@ -410,15 +416,15 @@ fn last_administrator() -> Error {
 
 /// Returns the refusal if `administrator` must not be able to log in as `user`: the user has a role of the
 /// agency that an administrator of a customer lacks. Providers administer each other, because they may do the
-/// same anyway; `is_provider` is true if the administrator is a provider.
-fn protection(user: &User, administrator: UserId, is_provider: bool) -> Option<Error> {
-    if user.id == administrator {
+/// same anyway.
+fn protection(user: &User, administrator: Administrator) -> Option<Error> {
+    if user.id == administrator.id {
         None
     } else if has_role(user, ROLE_OPERATOR) {
         let message =
             "The user operates the service, so only that user changes its address and password";
         Some(Error::forbidden("operator_required", message))
-    } else if has_role(user, ROLE_PROVIDER) && !is_provider {
+    } else if has_role(user, ROLE_PROVIDER) && !administrator.is_provider {
         let message = "The user works for the agency, so only that user and administrators who do \
                        so too change its address and password";
         Some(Error::forbidden("provider_required", message))

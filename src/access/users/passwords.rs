@@ -369,20 +369,18 @@ impl Administration<'_> {
         self.require_login_of(&account)?;
         let organization = self.organization;
         let administrator = self.administrator;
-        let is_provider = self.is_provider;
         let address = account.user.email_address.clone();
         let is_mailed = self.users.can_mail(address.as_deref());
         let event = audit::event(AuditAction::PasswordLinkSent);
         let sending = self.users.auth.write(move |tx| {
             // In the transaction: a role that was given meanwhile ended only earlier links.
             let found = tx.find_account(id)?;
-            let protection =
-                found.and_then(|found| super::protection(&found.user, administrator, is_provider));
+            let protection = found.and_then(|found| super::protection(&found.user, administrator));
             if let Some(refused) = protection {
                 return Ok(Err(refused));
             }
             let wait =
-                tx.count_user_request(administrator, organization, super::USER_REQUESTS, now)?;
+                tx.count_user_request(administrator.id, organization, super::USER_REQUESTS, now)?;
             if let Some(at) = wait {
                 return Ok(Err(super::too_many_requests(at, now)));
             }
