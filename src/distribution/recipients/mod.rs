@@ -353,7 +353,8 @@ fn decide(
 }
 
 /// Counts the addresses that a user mails for the first time. Returns a postponement if there are more than
-/// [`NEW_ADDRESSES_PER_DAY`] today (contract notifications-20).
+/// [`NEW_ADDRESSES_PER_DAY`] today, and a refusal if there are too many for tomorrow as well (contract
+/// notifications-20).
 fn admit_new_addresses(
     tx: &WriteTx<'_>,
     user: UserId,
@@ -363,21 +364,28 @@ fn admit_new_addresses(
     let day = hour_of(now).div_euclid(DAY_HOURS) * DAY_HOURS;
     let subject = format!("new:{user}");
     let mut admitted = tx.mails_in_hour(&subject, day)?;
+    let mut waiting = 0;
     for (recipient, address) in recipients {
         if tx.find_mail_recipient(user, address)?.is_some() {
             continue;
         }
         if admitted >= NEW_ADDRESSES_PER_DAY {
-            let at = Timestamp::from_second((day + DAY_HOURS) * HOUR_S).unwrap_or(now);
-            let why = "the daily limit of new mail addresses is reached".to_owned();
-            return Ok(Some(MailClearance::Postponed { at, why }));
+            waiting += 1;
+            continue;
         }
         // Stored at once, so a mail to more addresses than a day admits is sent after several days.
         tx.set_mail_token(user, address, recipient.token.hash(), now)?;
         tx.count_mails(&subject, day, 1)?;
         admitted += 1;
     }
-    Ok(None)
+    let why = "the daily limit of new mail addresses is reached";
+    // By default, a delivery is retried for a day, which would end before the mail may be sent.
+    if waiting > NEW_ADDRESSES_PER_DAY {
+        let why = format!("{why} and leaves {waiting} for later days: send it again tomorrow");
+        return Ok(Some(MailClearance::Refused { reason: "new_addresses", why }));
+    }
+    let at = Timestamp::from_second((day + DAY_HOURS) * HOUR_S).unwrap_or(now);
+    Ok((waiting > 0).then(|| MailClearance::Postponed { at, why: why.to_owned() }))
 }
 
 /// Counts a mail for its user and its recipients. Returns a postponement if one of them has reached its limit this

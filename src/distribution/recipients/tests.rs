@@ -141,6 +141,17 @@ async fn a_user_mails_five_new_addresses_a_day_unless_they_have_to_agree() {
         ["5@x.example", "6@x.example", "7@x.example", "8@x.example", "9@x.example", "a@x.example"];
     assert_eq!(waits_until(&scene.clear(&many, tomorrow).await), Some(later));
     assert_eq!(waits_until(&scene.clear(&many, later).await), None);
+    // A mail to more than two days admit fails at once, and the next attempts need fewer new addresses.
+    let crowd: Vec<String> = (0..11).map(|number| format!("{number}@y.example")).collect();
+    let crowd: Vec<&str> = crowd.iter().map(String::as_str).collect();
+    let refused = scene.clear(&crowd, at(64, 0)).await;
+    assert!(
+        matches!(&refused, MailClearance::Refused { why, .. } if why.contains("leaves 6")),
+        "{refused:?}"
+    );
+    assert_eq!(waits_until(&scene.clear(&crowd, at(88, 0)).await), Some(at(112, 0)));
+    let sent = scene.clear(&crowd, at(112, 0)).await;
+    assert!(matches!(&sent, MailClearance::Granted(introductions) if introductions.len() == 11));
     let asking = Scene::new(0, 0, true).await;
     for number in 0..6 {
         asking.clear(&[&format!("{number}@x.example")], at(0, number)).await;
