@@ -201,6 +201,8 @@ impl Recipients {
 
     /// Refunds the count of a mail of `user` to `to` at the time `counted`. The mail was not sent, and its next
     /// attempt is counted again. A failure is only logged.
+    ///
+    /// The count of new addresses stays: they are stored, so that no later mail to them is counted as a first one.
     pub async fn refund(&self, user: UserId, to: &[MailAddress], counted: Timestamp) {
         let mailboxes: Vec<String> = to.iter().map(normal).collect();
         let settings = self.inner.settings.get();
