@@ -229,8 +229,14 @@ fn err_json_names_the_value() {
 #[test]
 fn an_address_that_runs_a_script_is_refused_and_not_read() {
     let problem = "is not an address that begins with http:// or https://";
-    for address in ["javascript:alert(1)", "Java\nScript:x", "data:text/html,x", "ftp://a.example"]
-    {
+    for address in [
+        "javascript:alert(1)",
+        "Java\nScript:x",
+        "data:text/html,x",
+        "ftp://a.example",
+        // A host with a port has the form of a scheme, and browsers read it as one.
+        "a.example:8080/licence",
+    ] {
         let licensor = json!({ "licensors": [{ "licensorUrl": address }] });
         check_error(&licensor, &format!("licensors/0/licensorUrl: {problem}"));
     }
