@@ -1,5 +1,8 @@
-//! Reads renditions that the store contains as they are: the standard set, and the original's own picture data. No
-//! worker is needed, and no client is charged.
+//! Reads renditions that the store contains as they are: the *standard set* of an original, which are its common
+//! renditions, stored beside it, and the original's own picture data.
+//!
+//! Such a read needs no render worker and does not count towards the rate limit of the client. Equal reads in flight
+//! are done once, for all requests that wait for them.
 
 use std::sync::Arc;
 
@@ -40,6 +43,7 @@ impl Media {
                 tokio::spawn(read.run(client));
             }
             match waiter.wait().await {
+                // The exhausted share belongs to the client that started the read, not to this client.
                 Err(RenderError::Overloaded(QueueFull::ClientShare)) if is_joined => {}
                 read => return Ok(read?.as_ref().clone()),
             }
@@ -47,31 +51,33 @@ impl Media {
     }
 }
 
-/// The read of a rendition that the store contains as it is.
+/// A read that one request has started and that others may have joined.
 struct StoredRead {
     inner: Arc<MediaState>,
     planned: Arc<PlannedRendition>,
     texts: RenditionTexts,
     task: RenderTask<Option<RenderedBody>>,
+    /// Runs since the read was requested.
     requested: Stopwatch,
 }
 
 impl StoredRead {
-    /// Reads the rendition, publishes it to the waiting requests, and fills the cache.
+    /// Waits until the client may read, and reads on a thread that may block.
     async fn run(self, client: Option<RequestClient>) {
         let bytes = self.planned.plan.read_bytes();
         let permit = tokio::select! {
             permit = self.inner.store_reads.admit(client, bytes) => permit,
-            // Frees its place for a read that a request waits for.
+            // No request waits any more, so the place in the queue is left to a read with a waiting request.
             () = self.task.abandoned() => return,
         };
         match permit {
-            Ok(permit) => drop(tokio::task::spawn_blocking(move || self.publish(permit))),
+            Ok(permit) => drop(tokio::task::spawn_blocking(move || self.read_and_publish(permit))),
             Err(full) => self.task.finish(Err(RenderError::Overloaded(full))),
         }
     }
 
-    fn publish(&self, permit: ReadPermit) {
+    /// Reads the rendition, publishes it to the waiting requests, and fills the cache.
+    fn read_and_publish(&self, permit: ReadPermit) {
         let read = self.read();
         // The next read may begin while this rendition is written to the cache.
         drop(permit);
@@ -80,9 +86,11 @@ impl StoredRead {
         }
         let body = read.as_ref().ok().and_then(Option::as_ref).map(|read| read.body.clone());
         if let Some(body) = &body {
+            // Before the task ends, so that a later request finds either the task or the cached body.
             self.inner.cache.insert(&self.planned, body);
         }
         self.task.finish(read.map(Arc::new));
+        // After the answer, because no request has to wait for the disk.
         if let Some(body) = &body {
             self.inner.cache.write_to_disk(&self.planned, body);
         }
