@@ -291,12 +291,12 @@ impl OpenArchive {
             refuses_active_pdf: config.media.pdf_active_content == PdfActiveContent::Refuse,
         };
         let zone = config.ingest.timezone.0.clone();
-        let marker = MediaSettings::from_config(config)?.marker;
+        let watermark = MediaSettings::from_config(config)?.watermark;
         let db = self.db.clone();
         let originals = self.originals.clone();
         let programs = programs(config)?;
         let memory = Arc::clone(&self.memory);
-        let mut ingest = Ingest::new(db, originals, programs, limits, memory, zone, marker);
+        let mut ingest = Ingest::new(db, originals, programs, limits, memory, zone, watermark);
         ingest.diagnostics = self.diagnostics.clone();
         Ok(ingest)
     }

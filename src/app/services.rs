@@ -266,7 +266,8 @@ pub(super) fn shared(
     traces: Option<RequestTracer>,
 ) -> Result<SharedState> {
     let DomainServices { access, archive, media, distribution } = domain;
-    let pages = PageRenderer::compile(&config.ingest.timezone.0, media.settings().avif_ahead)?;
+    let pages =
+        PageRenderer::compile(&config.ingest.timezone.0, media.settings().prerenders_avif)?;
     let bases = BaseUrls {
         public: &config.server.public_url.0,
         media: config.media_url(),

@@ -131,7 +131,7 @@ impl MediaState {
         let Some(direct) = DirectPlan::plan(&indexed, &plan.steps, output) else {
             return Ok(None);
         };
-        match direct.byte_ranges(&indexed, &self.settings.marker) {
+        match direct.byte_ranges(&indexed, &self.settings.watermark) {
             Ok(ranges) => Ok(Some(PlannedParts { direct, ranges })),
             Err(error) => give_up_parts(picture, error).map(|()| None),
         }

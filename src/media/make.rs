@@ -295,11 +295,11 @@ impl RenditionMaker<'_> {
     ) -> Result<Option<(RenditionBody, RenderPath)>, RenderError> {
         let colour = picture.colour_segments(self.head);
         let indexed = indexed_source(self.plan, picture, &colour);
-        let marker = &self.inner.settings.marker;
+        let watermark = &self.inner.settings.watermark;
         let limits = &self.inner.settings.limits.header;
         let bytes = bytes.with_cancellation(self.hooks.should_continue);
         let begin = self.hooks.begin;
-        match direct.run(&indexed, &bytes, marker, output.quality, limits, begin) {
+        match direct.run(&indexed, &bytes, watermark, output.quality, limits, begin) {
             Ok(DirectOutput::File { jpeg, size, render_path }) => {
                 count_pixels(size.pixels());
                 let channels = picture.scan().components.len();
@@ -465,7 +465,7 @@ impl RenditionMaker<'_> {
     ) -> Result<RenderOutput, RenderError> {
         let pixels_max = self.inner.settings.limits.pixels_max;
         let job = RenderJob { source, steps, output, pixels_max };
-        let rendered = imaging::render(&job, &self.inner.settings.marker, self.hooks.begin)?;
+        let rendered = imaging::render(&job, &self.inner.settings.watermark, self.hooks.begin)?;
         count_pixels(rendered.decoded_pixels);
         if let Some(warning) = &rendered.warning {
             tracing::warn!(blob = %self.plan.source.blob, "picture data is damaged: {warning}");

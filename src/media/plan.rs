@@ -136,7 +136,7 @@ pub fn plan(
         format: FORMAT,
         output,
         standard,
-        mark: marked.then(|| settings.marker.id().to_owned()),
+        mark: marked.then(|| settings.watermark.id().to_owned()),
         credits_only,
         caption: caption_hash(entry, file.association.as_ref(), rights_usage, credits_only),
         rights: entry.effective_rights(file.association.as_ref()).hash(rights_usage),

@@ -28,7 +28,7 @@ pub async fn run(media: Media, mut keys: Receiver<ItemKey>) {
         if let Some(key) = received {
             media.keep_new(&key).await;
             media.prerender(&key, ImageFormat::Jpeg).await;
-            if media.settings().avif_ahead {
+            if media.settings().prerenders_avif {
                 if without_avif.len() == WARM_QUEUE_MAX {
                     // The newest items are requested most. AVIF of older items is made on request.
                     without_avif.pop_front();

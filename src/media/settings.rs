@@ -11,48 +11,48 @@ use metadata::RightsMetadata;
 use model::item::RenditionSizes;
 use serde_json::{Map, Value, json};
 
-/// Bytes of the watermark's PNG file.
+/// Maximum size of the watermark's PNG file in bytes; far more than a logo has.
 const WATERMARK_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// Segments (APPn, tables, …) of one JPEG. Real files have fewer than 100; an ICC profile of 16 MB
-/// takes 255.
+/// Maximum number of segments (APPn, tables, …) of one JPEG. Real files have fewer than 100, or 255 more with the
+/// largest possible ICC profile, 16 MiB.
 const JPEG_SEGMENTS_MAX: u32 = 2000;
-/// Bytes of metadata segments of one JPEG that are read.
+/// Maximum size of all metadata segments of one JPEG in bytes: the largest ICC profile, and as much of Exif and XMP.
 const JPEG_METADATA_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-// Compiled in: the mark must not depend on the fonts of a machine, since nodes share an `ETag`.
+/// The font of a watermark text. Compiled in, because the nodes of a cluster must draw the same pixels for one `ETag`,
+/// whatever fonts their machines have.
 const FONT: &[u8] = include_bytes!("../../assets/fonts/Inter-SemiBold.otf");
 
-/// The headers of media responses about the use of pictures by crawlers. A text is empty if its header is not
-/// sent.
+/// The headers of media responses that tell crawlers the permitted uses of pictures. A text is empty if its header
+/// is not sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrawlerPolicy {
     /// The value of the header `Content-Usage`.
     pub content_usage: String,
-    /// True if the rights of text and data mining are reserved, in the header `tdm-reservation`.
+    /// True if the header `tdm-reservation` reserves the rights of text and data mining (TDM).
     pub tdm_reservation: bool,
-    /// The header `tdm-policy`, a URL.
+    /// The value of the header `tdm-policy`, a URL.
     pub tdm_policy: String,
 }
 
-/// The settings of the media section: those of the configuration, and values derived from them at the start.
+/// The settings of the media section, and values derived from them at the start.
 #[derive(Clone)]
 pub struct MediaSettings {
     /// The section `media` of the configuration. A reload does not change it.
     pub media: config::Media,
-    /// The budgets of the rendition cache.
+    /// The section `cache` of the configuration: the sizes of the rendition cache.
     pub cache: config::Cache,
     /// Base URL of links to media.
     pub media_url: String,
     pub sizes: RenditionSizes,
-    /// True if the AVIF of the standard renditions is made before the first request.
-    pub avif_ahead: bool,
-    pub marker: Arc<Watermark>,
-    /// The default rights, which take precedence over the rights in originals.
+    /// True if the standard renditions are made as AVIF too before the first request.
+    pub prerenders_avif: bool,
+    pub watermark: Arc<Watermark>,
+    /// The default rights of every picture, which take precedence over the rights in its original.
     pub rights: Arc<RightsMetadata>,
-    /// The headers of media responses about the use by crawlers.
     pub crawlers: CrawlerPolicy,
     pub limits: DecodeLimits,
-    /// Working time after which a render is stopped.
+    /// Processing time after which a render is stopped.
     pub render_time: Duration,
     /// Timeout of each rendition in an archive or a delivery.
     pub rendition_timeout: HotSwap<Duration>,
@@ -65,7 +65,7 @@ pub struct DecodeLimits {
     pub pixels_max: u64,
     /// Maximum length of a file in bytes.
     pub file_bytes_max: u64,
-    /// Limits of the marker parser.
+    /// Limits of the parser of JPEG segments.
     pub header: HeaderLimits,
 }
 
@@ -102,10 +102,10 @@ impl MediaSettings {
                 web_preview_px: media.web_preview_px,
             },
             // Without cache warming nothing is rendered before the first request.
-            avif_ahead: media.warm && media.avif == AvifRendering::Ahead,
+            prerenders_avif: media.warm && media.avif == AvifRendering::Ahead,
             // Built once at the start, so that a bad file stops the service instead of failing a request.
-            marker: Arc::new(marker(config)?),
-            rights: Arc::new(stated_rights(config)?),
+            watermark: Arc::new(load_watermark(config)?),
+            rights: Arc::new(default_rights(config)?),
             crawlers: crawler_policy(config)?,
             limits: DecodeLimits::from_config(config),
             render_time: Duration::from_secs_f32(media.render_time_s),
@@ -117,7 +117,7 @@ impl MediaSettings {
     }
 }
 
-/// Returns the configured headers for crawlers.
+/// Fails if the settings have a policy for rights that they do not reserve.
 fn crawler_policy(config: &Config) -> Result<CrawlerPolicy> {
     let media = &config.media;
     let tdm_policy = media.tdm_policy.0.clone();
@@ -134,17 +134,17 @@ fn crawler_policy(config: &Config) -> Result<CrawlerPolicy> {
     })
 }
 
-/// Returns the default rights.
-fn stated_rights(config: &Config) -> Result<RightsMetadata> {
+/// Builds the default rights of every picture from the settings that are not empty.
+fn default_rights(config: &Config) -> Result<RightsMetadata> {
     let media = &config.media;
-    let licensor = stated([
-        ("licensorName", stated_text(&media.licensor)),
-        ("licensorUrl", stated_text(&media.licensor_url.0)),
+    let licensor = object([
+        ("licensorName", non_empty(&media.licensor)),
+        ("licensorUrl", non_empty(&media.licensor_url.0)),
     ]);
-    let properties = stated([
+    let properties = object([
         ("licensors", (!licensor.is_empty()).then(|| json!([licensor]))),
-        ("webstatementRights", stated_text(&media.web_statement.0)),
-        ("dataMining", stated_text(&media.data_mining.0)),
+        ("webstatementRights", non_empty(&media.web_statement.0)),
+        ("dataMining", non_empty(&media.data_mining.0)),
     ]);
     RightsMetadata::from_json(&Value::Object(properties)).map_err(|cause| {
         let message = format!("media: the settings about rights cannot be embedded: {cause}");
@@ -152,15 +152,17 @@ fn stated_rights(config: &Config) -> Result<RightsMetadata> {
     })
 }
 
-fn stated_text(text: &str) -> Option<Value> {
+fn non_empty(text: &str) -> Option<Value> {
     (!text.is_empty()).then(|| Value::from(text))
 }
 
-fn stated<const N: usize>(values: [(&str, Option<Value>); N]) -> Map<String, Value> {
-    values.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+/// Builds a JSON object of the members that have a value.
+fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Map<String, Value> {
+    members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
-fn marker(config: &Config) -> Result<Watermark> {
+/// Creates the watermark of the PNG file, or of the text if the settings name no file.
+fn load_watermark(config: &Config) -> Result<Watermark> {
     let media = &config.media;
     let png = &media.watermark_png;
     // The PNG takes precedence, because the text has a default and is set in most configurations.
