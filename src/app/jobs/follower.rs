@@ -1,4 +1,7 @@
 //! Keeps the caches of this process consistent with the writes of any process to the database.
+//!
+//! Each write adds rows to the item log (changed items) or the account log (changed users, revoked credentials). The
+//! follower reads the new rows of both and invalidates the cached entries that they name.
 
 use std::time::Duration;
 
@@ -16,14 +19,14 @@ use crate::runtime::telemetry;
 use crate::storage::database::{AccountChange, DbError, FollowedChanges, LogFollower};
 use model::ItemKey;
 
-/// Follows the item log and the account log, and invalidates cached entries that changed.
+/// The follower of both logs, with the caches that it invalidates.
 struct CacheFollower {
     log: LogFollower,
     media: Media,
     auth: Auth,
-    /// Queue of items whose standard renditions are pre-rendered.
-    to_warm: Option<mpsc::Sender<ItemKey>>,
-    /// The row of the item log up to which this process serves no outdated versions.
+    /// Queue of items whose standard renditions are pre-rendered; `None` if this node pre-renders none.
+    to_prerender: Option<mpsc::Sender<ItemKey>>,
+    /// The row of the item log up to which this process serves no outdated versions of items.
     followed: watch::Sender<i64>,
     node: ClusterNode,
 }
@@ -33,7 +36,7 @@ struct CacheFollower {
 pub(in crate::app) fn start_follower(
     media: &Media,
     auth: &Auth,
-    to_warm: Option<mpsc::Sender<ItemKey>>,
+    to_prerender: Option<mpsc::Sender<ItemKey>>,
     followed: watch::Sender<i64>,
     guard: &ClusterGuard,
 ) -> Result<JobThread> {
@@ -47,7 +50,7 @@ pub(in crate::app) fn start_follower(
         log,
         media: media.clone(),
         auth: auth.clone(),
-        to_warm,
+        to_prerender,
         followed,
         node: node.clone(),
     };
@@ -79,18 +82,18 @@ impl CacheFollower {
         let began = Stopwatch::start();
         let change = self.log.changes()?;
         self.invalidate(&change);
-        self.warm(&change.items);
-        // Purges and other nodes rely on the position, so the caches are invalidated before it is
-        // published.
+        self.prerender(&change.items);
+        // CDN caches are purged, and other nodes act, up to the published position. This process must not serve
+        // outdated versions then, so it invalidates its caches before.
         self.publish_position();
-        // With further rows to read, the caches are not up to date yet.
+        // With further rows to read, the caches are not current yet.
         if !change.has_more {
             self.node.record_end_of_log(began);
         }
         Ok(())
     }
 
-    /// Invalidates the cached entries that changed.
+    /// Invalidates the cached entries that `change` names.
     fn invalidate(&self, change: &FollowedChanges) {
         if !change.items.is_empty() {
             let count = u64::try_from(change.items.len()).unwrap_or(u64::MAX);
@@ -108,15 +111,15 @@ impl CacheFollower {
     }
 
     /// Queues items for pre-rendering. If the queue is full, the first request renders them.
-    fn warm(&self, items: &[ItemKey]) {
-        let Some(to_warm) = &self.to_warm else { return };
-        // Stop at a full queue, because it has no room for the following items either.
-        let _full = items.iter().try_for_each(|item| to_warm.try_send(item.clone()));
+    fn prerender(&self, items: &[ItemKey]) {
+        let Some(queue) = &self.to_prerender else { return };
+        // Stops at a full queue, because it has no room for the following items either.
+        let _full = items.iter().try_for_each(|item| queue.try_send(item.clone()));
     }
 
     fn publish_position(&self) {
         let seq = self.log.seq;
-        // `send_replace` wakes all receivers, even if the value is equal.
+        // Compared, because `send_replace` wakes the receivers for an equal value too.
         if *self.followed.borrow() != seq {
             self.node.set_followed(seq);
             self.followed.send_replace(seq);
