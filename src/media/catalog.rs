@@ -161,8 +161,8 @@ impl CatalogEntry {
             let rights = self.computed.rights.get_or_init(|| {
                 Arc::new(EffectiveRights::from_layers(RightsLayers {
                     files: self.files(None),
-                    settings: &self.settings_rights,
-                    item: &self.set_rights,
+                    default_rights: &self.settings_rights,
+                    rights_override: &self.set_rights,
                 }))
             });
             return Arc::clone(rights);
@@ -178,15 +178,18 @@ impl CatalogEntry {
     fn association_rights(&self, key: &AssociationKey) -> Arc<EffectiveRights> {
         Arc::new(EffectiveRights::from_layers(RightsLayers {
             files: self.files(Some(key)),
-            settings: &self.settings_rights,
+            default_rights: &self.settings_rights,
             // Rights that were set for a text do not apply to the photographs in it.
-            item: &RightsMetadata::default(),
+            rights_override: &RightsMetadata::default(),
         }))
     }
 
     /// Returns the statements about the rights in the item, except those that its files contain.
     pub(super) fn rights_statements(&self) -> RightsStatements<'_> {
-        RightsStatements { settings: &self.settings_rights, item: &self.set_rights }
+        RightsStatements {
+            default_rights: &self.settings_rights,
+            rights_override: &self.set_rights,
+        }
     }
 
     /// Returns the files of the item itself, or of one of its associated objects.

@@ -148,7 +148,11 @@ mod tests {
     fn effective(assets: &[Asset]) -> EffectiveRights {
         let none = RightsMetadata::default();
         let files = AssetGroup::of_item(assets);
-        EffectiveRights::from_layers(RightsLayers { files, settings: &none, item: &none })
+        EffectiveRights::from_layers(RightsLayers {
+            files,
+            default_rights: &none,
+            rights_override: &none,
+        })
     }
 
     #[test]
@@ -171,9 +175,10 @@ mod tests {
         let file = json!({ "instructions": "call Anna", "usageTerms": "Editorial", "jobid": "7" });
         let assets = [picture(RenditionName::NORMAL_HIRES, &file)];
         let none = RightsMetadata::default();
-        let of = |item: &RightsMetadata| {
+        let of = |rights_override: &RightsMetadata| {
             let files = AssetGroup::of_item(&assets);
-            EffectiveRights::from_layers(RightsLayers { files, settings: &none, item })
+            let layers = RightsLayers { files, default_rights: &none, rights_override };
+            EffectiveRights::from_layers(layers)
         };
         let found = of(&none);
         assert_eq!(found.all.text(INSTRUCTIONS), None);

@@ -224,7 +224,10 @@ impl AnswerWriter {
             sizes: self.sizes,
             crop: None,
             layout: *layout,
-            rights: Some(RightsStatements { settings: &self.rights, item: &item }),
+            rights: Some(RightsStatements {
+                default_rights: &self.rights,
+                rights_override: &item,
+            }),
             with_file_rights: true,
         };
         served.document(document, links, &|key| linked.presence(key)).map_err(Error::internal)

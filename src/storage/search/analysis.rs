@@ -53,7 +53,7 @@ impl DocumentAnalysis {
         rights: &RightsMetadata,
     ) -> IndexedDocument {
         let files = AssetGroup::of_item(assets);
-        let rights = RightsLayers { files, settings: &self.rights, item: rights };
+        let rights = RightsLayers { files, default_rights: &self.rights, rights_override: rights };
         let stated = RightsTerms {
             digital_source_type: rights.text("digitalSourceType"),
             data_mining: rights.text("dataMining"),

@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 
 use super::AssetGroup;
 
-/// The property with regions of the picture.
+/// The property with regions of the picture, such as the place of a person in it.
 const IMAGE_REGION: &str = "imageRegion";
 
 /// The layers of rights in an item, or in one of its associated objects.
@@ -35,10 +35,10 @@ pub struct RightsLayers<'a> {
     /// The files of the item or object. The largest picture among them has the file rights and the source rights.
     pub files: AssetGroup<'a>,
     /// The default rights of every picture, from the settings.
-    pub settings: &'a RightsMetadata,
-    /// The rights override. Empty for an associated object: the override of a text does not apply to the
+    pub default_rights: &'a RightsMetadata,
+    /// The rights override of the item. Empty for an associated object: the override of a text does not apply to the
     /// photographs in it.
-    pub item: &'a RightsMetadata,
+    pub rights_override: &'a RightsMetadata,
 }
 
 /// The layers of [`RightsLayers`] that are not stored with the files. A request for a document passes them, and the
@@ -46,9 +46,9 @@ pub struct RightsLayers<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct RightsStatements<'a> {
     /// The default rights of every picture, from the settings.
-    pub settings: &'a RightsMetadata,
+    pub default_rights: &'a RightsMetadata,
     /// The rights override of the item.
-    pub item: &'a RightsMetadata,
+    pub rights_override: &'a RightsMetadata,
 }
 
 impl<'a> RightsLayers<'a> {
@@ -72,7 +72,7 @@ impl<'a> RightsLayers<'a> {
         self.strongest(name)?.text(name)
     }
 
-    /// Reports whether a property is among the stated rights.
+    /// Returns whether a property is among the stated rights.
     pub fn is_stated(&self, name: &str) -> bool {
         self.above_file().any(|layer| layer.get(name).is_some())
     }
@@ -91,8 +91,8 @@ impl<'a> RightsLayers<'a> {
     /// Iterates over the layers above the file, the strongest first.
     fn above_file(&self) -> impl Iterator<Item = &'a RightsMetadata> {
         let picture = self.files.whole_picture();
-        let of_picture = picture.map(|picture| [&picture.source_rights, self.settings]);
-        std::iter::once(self.item).chain(of_picture.into_iter().flatten())
+        let picture_layers = picture.map(|picture| [&picture.source_rights, self.default_rights]);
+        std::iter::once(self.rights_override).chain(picture_layers.into_iter().flatten())
     }
 }
 
@@ -168,7 +168,7 @@ impl RightsUpdate {
         let mut values = Map::new();
         for (name, value) in changes {
             if value.is_null() {
-                check_carried(name)?;
+                check_is_rights_property(name)?;
                 removed.push(name.clone());
             } else {
                 values.insert(name.clone(), value.clone());
@@ -202,7 +202,7 @@ impl RightsUpdate {
 }
 
 /// Checks that `name` is a rights property, because removing a misspelled name would do nothing.
-fn check_carried(name: &str) -> Result<(), RightsError> {
+fn check_is_rights_property(name: &str) -> Result<(), RightsError> {
     let problem = match Property::named(name) {
         Some(property) if property.is_carried() => return Ok(()),
         Some(_) => RightsProblem::NotCarried,
@@ -279,7 +279,7 @@ mod tests {
         let settings = rights(&json!({ "jobid": "settings", "eventId": ["http://a/settings"] }));
         let item = rights(&json!({ "instructions": "item" }));
         let files = AssetGroup::of_item(&assets);
-        let layers = RightsLayers { files, settings: &settings, item: &item };
+        let layers = RightsLayers { files, default_rights: &settings, rights_override: &item };
         let expected = json!({ "title": { "x-default": "file" }, "jobid": "settings",
             "eventId": ["http://a/source"], "instructions": "item" });
         assert_eq!(layers.effective(), rights(&expected));
@@ -298,7 +298,7 @@ mod tests {
         let settings = rights(&json!({ "jobid": "settings", "eventId": ["http://a/settings"] }));
         let item = rights(&json!({ "jobid": "item" }));
         let files = AssetGroup::of_item(&[]);
-        let layers = RightsLayers { files, settings: &settings, item: &item };
+        let layers = RightsLayers { files, default_rights: &settings, rights_override: &item };
         assert_eq!((layers.effective(), layers.stated()), (item.clone(), item.clone()));
         assert_eq!((layers.text("jobid"), layers.get("eventId")), (Some("item"), None));
         assert!(layers.is_stated("jobid") && !layers.is_stated("eventId"));

@@ -12,9 +12,9 @@
 //!
 //! [`RightsLayers`] has four layers. From strongest to weakest:
 //!
-//! - the rights override, in `item`;
+//! - the rights override, in `rights_override`;
 //! - the source rights, which the source sent beside the files, stored with the picture in `files`;
-//! - the default rights, in `settings`;
+//! - the default rights, in `default_rights`;
 //! - the file rights, from the metadata in the picture file itself, also stored with the picture.
 //!
 //! [`RightsLayers::get`] and [`RightsLayers::text`] return the value of the strongest layer that has one. A right is
@@ -172,7 +172,7 @@ mod tests {
         }))];
         let none = RightsMetadata::default();
         let files = AssetGroup::of_item(&picture);
-        let layers = RightsLayers { files, settings: &none, item: &none };
+        let layers = RightsLayers { files, default_rights: &none, rights_override: &none };
         let mut fields = document.as_object().expect("object").clone();
         write_rights(&mut fields, layers, with_file_rights);
         Value::Object(fields)
@@ -188,7 +188,7 @@ mod tests {
         let item = RightsMetadata::from_json(rights).expect("valid");
         let none = RightsMetadata::default();
         let files = AssetGroup::of_item(&[]);
-        let layers = RightsLayers { files, settings: &none, item: &item };
+        let layers = RightsLayers { files, default_rights: &none, rights_override: &item };
         for with_file_rights in [false, true] {
             let mut fields = document.as_object().expect("object").clone();
             write_rights(&mut fields, layers, with_file_rights);
