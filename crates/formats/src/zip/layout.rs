@@ -4,7 +4,10 @@ use std::{collections::HashSet, ops::Range};
 
 use crate::zip::entry::ArchiveEntry;
 use crate::zip::error::ArchiveError;
-use crate::zip::headers::{CentralDirectory, local_bytes, put_local, put_record, record_bytes};
+use crate::zip::headers::{
+    CentralDirectory, directory_record_bytes, local_header_bytes, put_directory_record,
+    put_local_header,
+};
 
 /// The number of directory records per piece: about ten kilobytes.
 const RECORDS_PER_PIECE: usize = 128;
@@ -85,13 +88,13 @@ impl ArchiveLayout {
         let mut headers = Vec::with_capacity(entries.len());
         for entry in &entries {
             headers.push(position);
-            position = offset_after(position, local_bytes(entry))?;
+            position = offset_after(position, local_header_bytes(entry))?;
             position = offset_after(position, entry.size_bytes)?;
         }
         let mut records = Vec::with_capacity(entries.len());
         for (entry, &header) in entries.iter().zip(&headers) {
             records.push(position);
-            position = offset_after(position, record_bytes(entry, header))?;
+            position = offset_after(position, directory_record_bytes(entry, header))?;
         }
         let offset = *records.first().unwrap_or(&position);
         let count = u64::try_from(entries.len()).ok()?;
@@ -143,10 +146,10 @@ impl ArchiveLayout {
         let index = last_at_or_before(&self.headers, range.start);
         let entry = &self.entries[index];
         let header = self.headers[index];
-        let contents = header + local_bytes(entry);
+        let contents = header + local_header_bytes(entry);
         if range.start < contents {
             let mut bytes = Vec::new();
-            put_local(&mut bytes, entry);
+            put_local_header(&mut bytes, entry);
             return cut(bytes, header, range);
         }
         let end = range.end.min(contents + entry.size_bytes);
@@ -163,7 +166,7 @@ impl ArchiveLayout {
             if self.records[index] >= range.end {
                 break;
             }
-            put_record(&mut bytes, &self.entries[index], self.headers[index]);
+            put_directory_record(&mut bytes, &self.entries[index], self.headers[index]);
         }
         cut(bytes, self.records[first], range)
     }
