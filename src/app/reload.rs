@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::services::{hash_limits, lifetimes, listener_limits, tunable_settings};
+use super::services::{hash_limits, lifetimes, listener_limits, live_settings};
 use crate::distribution::delivery;
 use crate::distribution::notifications;
 use crate::distribution::recipients::RecipientSettings;
@@ -105,9 +105,9 @@ impl SettingsReload {
         // The limit of open files is raised before the listener accepts more connections.
         allow_connections(config.server.connections_max);
         self.listener_settings.limits.set(listener_limits(config));
-        let tuned = tunable_settings(config);
-        shared.media.settings().rendition_timeout.set(tuned.render_timeout);
-        shared.edge.live_settings.set(tuned);
+        let settings = live_settings(config);
+        shared.media.settings().rendition_timeout.set(settings.render_timeout);
+        shared.edge.live_settings.set(settings);
         shared.access.auth.set_throttle_limits(hash_limits(config));
         shared.access.oauth.set_lifetimes(lifetimes(config));
         shared.archive.content.set_slow_ms(config.search.slow_ms);

@@ -294,7 +294,7 @@ pub(super) fn shared(
             secure_cookies: config.auth_url().starts_with("https:"),
         },
         edge: EdgeState {
-            live_settings: HotSwap::new(tunable_settings(config)),
+            live_settings: HotSwap::new(live_settings(config)),
             surrogate: SurrogateHeaders::from_config(config)?,
             crawlers,
             compressor: Compressor::default(),
@@ -307,7 +307,7 @@ pub(super) fn shared(
 }
 
 /// Returns the settings that handlers use and that can change at run time.
-pub(super) fn tunable_settings(config: &Config) -> LiveSettings {
+pub(super) fn live_settings(config: &Config) -> LiveSettings {
     LiveSettings {
         open_images: config.search.open_images,
         session_s: config.auth.session_s,

@@ -1,4 +1,4 @@
-//! The state that handlers share, by area of the server, and the settings that change at run time.
+//! The state that handlers share, by area of the server, and the settings that a reload changes.
 
 use std::{
     sync::{
@@ -41,7 +41,7 @@ use crate::runtime::traces::RequestTracer;
 use crate::storage::audit::AuditLog;
 use crate::storage::database::Db;
 
-/// Time for which all requests use one count of the items in the database, which takes a scan of the table.
+/// Time for which a count of the items in the database is used again, because counting scans the table.
 const ITEM_COUNT_LIFETIME: Duration = Duration::from_secs(60);
 
 /// The state that handlers share; cheap to clone.
@@ -113,9 +113,9 @@ pub struct SiteState {
 
 /// State that applies to the requests and responses of every route.
 pub struct EdgeState {
-    /// The settings that change at run time.
+    /// The settings that a reload changes.
     pub live_settings: HotSwap<LiveSettings>,
-    /// Headers that tell a CDN which items a response shows.
+    /// Surrogate keys: headers that tell a CDN which items a response shows, so that it can purge them.
     pub surrogate: SurrogateHeaders,
     /// Headers of media that tell crawlers the permitted uses.
     pub crawlers: CrawlerHeaders,
@@ -135,7 +135,7 @@ pub struct ProcessState {
     pub readiness: Readiness,
     /// Renders the metrics for `/metrics`.
     pub metrics: PrometheusHandle,
-    /// The sources of the figures that operators see, besides the metrics.
+    /// The sources of the figures about this node that operators see, besides the metrics.
     pub figures: FigureSources,
     /// The last count of items, for operators.
     pub item_count: Mutex<Option<ItemCount>>,
@@ -186,16 +186,16 @@ impl ProcessState {
     }
 }
 
-/// Settings that change at run time.
+/// Settings that a reload changes while the service runs.
 #[derive(Debug)]
 pub struct LiveSettings {
-    /// True if photographs can be found without credentials.
+    /// True if searches without credentials find photographs.
     pub open_images: bool,
     /// Lifetime of a browser session, in seconds.
     pub session_s: u32,
     /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: NetworkList,
-    /// `Cache-Control` of open renditions.
+    /// `Cache-Control` of open renditions, which need no credentials.
     pub open_cache_control: String,
     /// True if responses report the render of their rendition (`Server-Timing`, `Wirephoto-Path`).
     pub work_headers: bool,
