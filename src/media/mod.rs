@@ -3,6 +3,9 @@
 //! [`Media::resolve`] finds the item, checks the caller's rights and plans the answer. It needs no pixels and
 //! returns a [`MediaAnswer`] whose `ETag` is known. [`Media::obtain`] then reads the bytes from a cache or renders
 //! them.
+//!
+//! An *open* resource needs no credentials: a caller who presents none, or credentials without the scope `roles`, may
+//! have it as a *visitor*. Every other resource is either bought, or read under an agreement ([`access`]).
 
 pub mod access;
 mod answer;
@@ -215,8 +218,8 @@ impl Media {
         Ok(true)
     }
 
-    /// Returns the document of the item `key` as it is served, for the client that uploaded it. The item need not
-    /// be visible to anyone now.
+    /// Returns the document of the item `key` as it is served, for the client that uploaded it. The item may be
+    /// invisible to all callers, for example withdrawn.
     ///
     /// Fails with [`ErrorKind::NotFound`] if there is no such item.
     pub async fn document_json(&self, key: &ItemKey) -> Result<Bytes> {
@@ -226,7 +229,7 @@ impl Media {
         Ok(self.text(&entry, ItemText::Json, None, false).await?.body)
     }
 
-    /// Decides which resource `path` refers to and whether `caller` may have it. Records nothing.
+    /// Decides which resource `path` refers to and whether `caller` may have it. Records no purchase.
     ///
     /// Fails with [`ErrorKind::Unauthenticated`] or with `insufficient_scope` for media that is not open, and with
     /// `agreement_required` for media that the caller may neither read nor buy.
@@ -234,7 +237,7 @@ impl Media {
         self.resolve_newsml(path, self.inner.settings.media.newsml, caller).await
     }
 
-    /// Resolves `path` as [`Media::resolve`] does, but a `.xml` in the version `newsml` of the standard.
+    /// Resolves `path` as [`Media::resolve`] does, with `.xml` documents in the version `newsml` of NewsML-G2.
     pub async fn resolve_newsml(
         &self,
         path: &MediaPath,
@@ -311,34 +314,26 @@ impl Media {
         self.inner.orders.check_reading(principal, facts(entry), caller.now).await
     }
 
-    /// Resolves the URL of a rendition of `entry` or of one of its associated objects.
+    /// Resolves the URL of a rendition of the item `requested` or of one of its associated objects.
     async fn resolve_rendition(
         &self,
-        entry: Arc<CatalogEntry>,
+        requested: Arc<CatalogEntry>,
         path: &MediaPath,
         file: &RenditionFile,
         caller: MediaCaller<'_>,
     ) -> Result<MediaAnswer> {
-        let open = access::is_open(path);
-        let principal = if open { caller.visitor() } else { caller.principal };
-        let requested = Arc::clone(&entry);
-        let (entry, path) = match &file.association {
-            None => (entry, Cow::Borrowed(path)),
-            Some(_) => {
-                let shown = self.shown_item(&entry, path, principal, caller.now).await;
-                if shown.is_err() {
-                    // Decide the purchase first, so that its refusal does not reveal whether the rendition exists.
-                    self.decide_purchase(path, &entry, caller).await?;
-                }
-                let (entry, path) = shown?;
-                // An associated object that is itself an item requires the same rights as at the item's own URL.
-                self.check_reading(&path, &entry, caller).await?;
-                (entry, Cow::Owned(path))
-            }
+        let is_open_path = access::is_open(path);
+        // From here on, the item and the path that provide the files.
+        let (entry, path) = if file.association.is_none() {
+            (Arc::clone(&requested), Cow::Borrowed(path))
+        } else {
+            let (entry, path) = self.readable_shown_item(&requested, path, caller).await?;
+            (entry, Cow::Owned(path))
         };
-        let open = open && access::is_public(&entry, caller.now);
+        let open = is_open_path && access::is_public(&entry, caller.now);
         let keys = entry.cache_keys_within(&requested.key);
-        // An associated object can be replaced by an object that was stored earlier, so a time is no validator.
+        // An associated object can be replaced by an object that was stored earlier. A client with `If-Modified-Since`
+        // would then never receive the new one, so the answer states no time.
         let modified = file.association.is_none().then_some(entry.stored);
         let sale = Sale::of_item(&entry, self.decide_purchase(&path, &entry, caller).await?);
         if file.extension.is_image() {
@@ -361,6 +356,25 @@ impl Media {
             content: FileContent::Stored(stored_body(asset)),
             source_items: vec![Arc::clone(&entry), requested],
         })))
+    }
+
+    /// Finds the item that shows the rendition of an associated object, as [`Media::shown_item`] does, and checks that
+    /// the caller may read it.
+    async fn readable_shown_item(
+        &self,
+        requested: &Arc<CatalogEntry>,
+        path: &MediaPath,
+        caller: MediaCaller<'_>,
+    ) -> Result<(Arc<CatalogEntry>, MediaPath)> {
+        let shown = self.shown_item(requested, path, caller.principal, caller.now).await;
+        if shown.is_err() {
+            // Decide the purchase first, so that its refusal does not reveal whether the rendition exists.
+            self.decide_purchase(path, requested, caller).await?;
+        }
+        let (entry, path) = shown?;
+        // An associated object that is itself an item requires the same rights as at the item's own URL.
+        self.check_reading(&path, &entry, caller).await?;
+        Ok((entry, path))
     }
 
     /// Finds the item that shows the rendition `path`, and the path of the rendition there. An associated object
@@ -440,9 +454,9 @@ impl Media {
         Ok(())
     }
 
-    /// Lists the licences that the caller can use for the item of `path`.
+    /// Lists the licences under which the caller can report the use of the item of `path`.
     ///
-    /// An order that is not reported yet keeps them readable, even after the item was withdrawn.
+    /// A caller whose order has no report yet can still read them after the item was withdrawn.
     async fn pricelist(&self, path: &MediaPath, caller: MediaCaller<'_>) -> Result<TextAnswer> {
         let principal = caller.require_principal()?;
         let orders = &self.inner.orders;
