@@ -1,8 +1,8 @@
-//! Parses the frame: size, coding process, components and colour model.
+//! Parses the frame header, the segment (SOF) that states the size, coding process and components of a picture, and
+//! determines the colour model.
 //!
-//! T.81 B.2.2 defines the frame segment. T.81 does not define a colour model for the samples; JFIF and Adobe each
-//! added a segment for it. If they disagree, libjpeg's precedence is the de facto rule, and this module follows
-//! it.
+//! The JPEG standard, T.81, defines the segment in B.2.2, but no colour model for the samples: JFIF and Adobe each added
+//! a segment for it. If they disagree, libjpeg's precedence is the de facto rule, and this module follows it.
 
 use crate::codec::ColourSpace;
 use crate::header_error::HeaderError;
@@ -79,14 +79,16 @@ pub(super) fn colour_space(
 pub(super) struct FrameHeader {
     pub(super) size: Size,
     pub(super) process: CodingProcess,
+    /// Number of bits per sample.
     pub(super) precision: u8,
     pub(super) components: Vec<FrameComponent>,
 }
 
 impl FrameHeader {
-    /// Parses a frame's payload: precision, height, width, and three bytes per component.
+    /// Parses the payload of the segment `marker`: precision, height, width, and three bytes per component.
     ///
-    /// Fails with `bad` if the payload is inconsistent.
+    /// Fails with [`HeaderError::ZeroSize`] if there are no pixels, and with `bad`, the caller's error for this segment, if
+    /// `marker` starts no frame or the payload is inconsistent.
     pub(super) fn parse(
         marker: u8,
         payload: &[u8],
@@ -125,6 +127,7 @@ impl FrameHeader {
     }
 }
 
+/// Returns the coding process of a marker SOF0 to SOF15; `None` for markers between them that start no frame.
 fn process(marker: u8) -> Option<CodingProcess> {
     Some(match marker {
         0xC0 => CodingProcess::Baseline,
