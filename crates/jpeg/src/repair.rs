@@ -7,16 +7,16 @@ use crate::rewrite::segment;
 const LIMITS: HeaderLimits =
     HeaderLimits { scans_max: u32::MAX, segments_max: 1 << 20, metadata_bytes_max: 1 << 30 };
 
-/// Offset of the major version in the JFIF payload.
-const VERSION: usize = 5;
+/// Offset of the major version in the payload of a JFIF segment.
+const VERSION_OFFSET: usize = 5;
 
-/// Offset of the colour transform in the Adobe payload.
-const TRANSFORM: usize = 11;
+/// Offset of the colour transform in the payload of an Adobe segment: 0 for none, 1 for YCbCr, 2 for YCCK.
+const TRANSFORM_OFFSET: usize = 11;
 
 /// Rewrites a file so that it has only the headers that decoding needs, without stray bytes between them.
 ///
 /// libjpeg-turbo refuses stray bytes, unknown JFIF versions and unknown Adobe transforms; other readers display
-/// such files. Returns `None` if the file has no scan.
+/// such files. Returns `None` if the headers cannot be parsed or no scan follows them.
 pub fn repair(jpeg: &[u8]) -> Option<Vec<u8>> {
     let header = JpegHeader::parse_start(jpeg, &LIMITS, jpeg.len()).ok()?;
     let mut out = vec![0xFF, 0xD8];
@@ -24,20 +24,20 @@ pub fn repair(jpeg: &[u8]) -> Option<Vec<u8>> {
         let payload = jpeg.get(part.payload.clone())?;
         match part.marker {
             APP0 if is_jfif(payload) => {
-                // The segment must stay, because it determines the colour model.
+                // The segment must stay, because it decides the colour model. JFIF has no major version but 1.
                 let mut payload = payload.to_vec();
-                payload[VERSION] = 1;
+                payload[VERSION_OFFSET] = 1;
                 out.extend(segment(APP0, &[&payload]));
             }
-            APP14 if payload.starts_with(b"Adobe") && payload.len() > TRANSFORM => {
+            APP14 if payload.starts_with(b"Adobe") && payload.len() > TRANSFORM_OFFSET => {
                 let mut payload = payload.to_vec();
-                if payload[TRANSFORM] != 0 {
-                    // The library warns about any other value and then assumes this one.
-                    payload[TRANSFORM] = if header.components.len() == 4 { 2 } else { 1 };
+                if payload[TRANSFORM_OFFSET] != 0 {
+                    // For a value that does not fit, the library warns and assumes the same.
+                    payload[TRANSFORM_OFFSET] = if header.components.len() == 4 { 2 } else { 1 };
                 }
                 out.extend(segment(APP14, &[&payload]));
             }
-            marker if is_picture(marker) => out.extend(segment(marker, &[payload])),
+            marker if is_needed_to_decode(marker) => out.extend(segment(marker, &[payload])),
             _ => {}
         }
     }
@@ -45,10 +45,10 @@ pub fn repair(jpeg: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Returns whether the marker starts a table, a frame or the restart interval (T.81 table B.1).
+/// Returns whether the marker starts a table, a frame or the restart interval (the JPEG standard, T.81, table B.1).
 ///
-/// Excludes reserved markers: the library refuses files with such markers, and other readers skip them.
-fn is_picture(marker: u8) -> bool {
+/// Metadata is not needed. Reserved markers must go: the library refuses files with them, and other readers skip them.
+fn is_needed_to_decode(marker: u8) -> bool {
     matches!(marker, 0xC0..=0xC7 | 0xC9..=0xCF | 0xDB | 0xDD)
 }
 
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn a_jfif_segment_of_another_version_still_decides_the_colour_model() {
         let mut dirty = jfif();
-        dirty[4 + VERSION] = 2;
+        dirty[4 + VERSION_OFFSET] = 2;
         let [clean, dirty] = [jfif(), dirty].map(|jfif| file(&[jfif, adobe(0)].concat()));
         assert_eq!(repair(&dirty), Some(clean));
     }
