@@ -1,11 +1,14 @@
-//! Removes unreferenced originals while ingests are in flight: the originals of a refused ingest, and orphans for
-//! the operator.
+//! Removes originals to which no item refers: the originals of a refused ingest, and for the operator's check all
+//! orphans.
 //!
-//! Originals are named by their content, so an ingest may rely on an original that a different ingest has stored,
-//! of any process. Both sides agree by the database, whose write transactions run one after the other. A removal
-//! announces itself, and removes an original inside a transaction in which no item refers to it. An ingest that
-//! commits earlier is therefore seen. An ingest that commits later sees the announcement and checks whether its
-//! originals still exist ([`OriginalsGuard`]).
+//! Originals are named by their content, so an ingest in flight, of any process, may find an original in the store and
+//! rely on it just when it is removed. The write transactions of the database run one after the other and prevent this:
+//!
+//! 1. A removal announces itself in a transaction.
+//! 2. In a second transaction it checks again that no item refers to the originals, removes them from the store, and
+//!    ends the announcement. Items of ingests that committed earlier are seen by this check.
+//! 3. An ingest that commits after the announcement notices it in its own transaction, and checks whether its originals
+//!    still exist ([`OriginalsGuard`]).
 
 use std::{
     collections::VecDeque,
@@ -37,7 +40,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 /// which a check reports.
 const PENDING_MAX: usize = 10_000;
 
-/// The state of an archive before originals are stored or found to be orphans.
+/// The state of the database at one time. Compared with a later state, it shows the removals and items since then.
 #[derive(Clone, Debug)]
 pub struct OriginalsState {
     removals: OriginalRemovals,
@@ -52,18 +55,18 @@ impl OriginalsState {
     }
 }
 
-/// Originals that may be removed.
+/// Originals that may be removed, unless an item refers to them by now.
 #[derive(Clone, Debug)]
 pub struct UnreferencedOriginals {
-    /// The state in which no item referred to them.
+    /// A state in which no item referred to them.
     pub since: OriginalsState,
     pub hashes: Vec<ContentHash>,
 }
 
-/// Removes the originals to which no item refers by now, with their derived files, and returns them.
+/// Removes those of the originals to which still no item refers, with their derived files, and returns them.
 ///
-/// The transactions are short, so that other writes can run in between. Fails if the database or the store does
-/// not answer.
+/// Each transaction removes a few originals, so that other writes can run in between. Fails if the database or the store
+/// does not answer.
 pub fn remove_unreferenced(
     db: &Db,
     originals: &OriginalStore,
@@ -71,16 +74,16 @@ pub fn remove_unreferenced(
 ) -> DbResult<Vec<ContentHash>> {
     let mut removed = Vec::new();
     for hashes in unreferenced.hashes.chunks(REMOVED_AT_ONCE) {
-        // A store that hangs would hold the write lock.
-        originals.store.check_reachable().map_err(failed)?;
+        // Before the transaction, because waiting for a store that hangs would hold the write lock.
+        originals.store.check_reachable().map_err(store_failure)?;
         let since = unreferenced.since.clone();
-        let part = UnreferencedOriginals { since, hashes: hashes.to_vec() };
-        let gone = remove_part(db, &originals.store, &part)?;
-        if let Err(cause) = for_each_at_once(&gone, |hash| originals.remove_derived(hash)) {
+        let batch = UnreferencedOriginals { since, hashes: hashes.to_vec() };
+        let removed_now = remove_batch(db, &originals.store, &batch)?;
+        if let Err(cause) = for_each_at_once(&removed_now, |hash| originals.remove_derived(hash)) {
             // The derived files do no harm: they are rebuilt on demand and removed by `check --repair`.
             tracing::debug!("derived files of removed originals remain: {cause}");
         }
-        removed.extend(gone);
+        removed.extend(removed_now);
     }
     Ok(removed)
 }
@@ -93,45 +96,49 @@ fn for_each_at_once(
     let remove = &remove;
     thread::scope(|scope| {
         let tasks: Vec<_> = hashes.iter().map(|hash| scope.spawn(move || remove(*hash))).collect();
-        // All threads have ended before the first error is returned.
+        // All threads are joined before the first error is returned.
         let outcomes: Vec<_> = tasks.into_iter().map(ScopedJoinHandle::join).collect();
         outcomes.into_iter().try_for_each(|outcome| outcome.unwrap_or_else(|_| Err(panicked())))
     })
 }
 
-/// Announces a removal and performs it. Repeats this if a different process announces a removal in between.
-fn remove_part(
+/// Announces a removal and performs it. Repeats both if a different process announces a removal in between.
+fn remove_batch(
     db: &Db,
     store: &BlobStore,
-    part: &UnreferencedOriginals,
+    batch: &UnreferencedOriginals,
 ) -> DbResult<Vec<ContentHash>> {
     for _ in 0..ATTEMPTS_MAX {
         let id = Uuid::now_v7().to_string();
         let announced = id.clone();
         db.write_blocking(move |tx| tx.begin_removal(&announced))?;
         let store = store.clone();
-        let part = part.clone();
-        if let Some(removed) = db.write_blocking(move |tx| remove_in(tx, &store, &part, &id))? {
+        let batch = batch.clone();
+        let removed = db.write_blocking(move |tx| remove_announced(tx, &store, &batch, &id))?;
+        if let Some(removed) = removed {
             return Ok(removed);
         }
     }
-    Err(DbError::File("other processes remove originals at the same time".to_owned()))
+    let why =
+        "unreferenced originals remain in the store, because other processes remove originals too";
+    Err(DbError::File(why.to_owned()))
 }
 
-/// Removes originals in the transaction; `None` if a removal other than `id` is announced.
-fn remove_in(
+/// Removes the originals of the announced removal `id`; `None` if a different removal was announced since.
+fn remove_announced(
     tx: &WriteTx<'_>,
     store: &BlobStore,
-    part: &UnreferencedOriginals,
+    batch: &UnreferencedOriginals,
     id: &str,
 ) -> DbResult<Option<Vec<ContentHash>>> {
     if !tx.may_remove_originals(id)? {
         return Ok(None);
     }
-    let named = tx.originals_after(part.since.last_version)?;
-    let mut removed = part.hashes.clone();
-    removed.retain(|hash| named.binary_search_by_key(hash, |original| original.hash).is_err());
-    for_each_at_once(&removed, |hash| store.remove(hash)).map_err(failed)?;
+    // Sorted by hash. Earlier versions did not refer to the originals.
+    let referenced = tx.originals_after(batch.since.last_version)?;
+    let mut removed = batch.hashes.clone();
+    removed.retain(|hash| referenced.binary_search_by_key(hash, |named| named.hash).is_err());
+    for_each_at_once(&removed, |hash| store.remove(hash)).map_err(store_failure)?;
     tx.end_removal(id)?;
     Ok(Some(removed))
 }
@@ -142,7 +149,7 @@ fn panicked() -> StoreError {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is passed to `map_err`")]
-fn failed(cause: StoreError) -> DbError {
+fn store_failure(cause: StoreError) -> DbError {
     DbError::File(cause.to_string())
 }
 
@@ -155,7 +162,7 @@ pub(super) struct OriginalsGuard {
 }
 
 impl OriginalsGuard {
-    /// Fails if one of the originals was removed since then. Costs one row if no originals were removed.
+    /// Fails if one of the originals is missing. Reads only one row if no removal was announced since `before`.
     pub(super) fn check(&self, tx: &WriteTx<'_>) -> DbResult<()> {
         let Some(before) = &self.before else { return Ok(()) };
         let now = tx.original_removals()?;
@@ -163,7 +170,7 @@ impl OriginalsGuard {
             return Ok(());
         }
         for hash in &self.hashes {
-            if self.store.age(*hash).map_err(failed)?.is_none() {
+            if self.store.age(*hash).map_err(store_failure)?.is_none() {
                 let why = format!("original {hash} was removed meanwhile: send the item again");
                 return Err(DbError::File(why));
             }
@@ -213,12 +220,12 @@ impl PendingRemovals {
 
     /// Retries until no originals wait.
     fn retry(&self, db: &Db, originals: &OriginalStore) {
-        while self.is_waiting() {
+        while self.continues() {
             // Not parked: the end of a scope of threads, as in a removal, would wake the thread at once.
             clock::pause(RETRY_INTERVAL);
             while let Some(next) = self.first() {
                 let removed = remove_unreferenced(db, originals, &next);
-                // An archive that has been migrated accepts no writes.
+                // A final error is not retried. An archive that has been migrated, for example, accepts no writes.
                 if removed.is_err_and(|cause| !cause.is_final()) {
                     // Originals that fail for a reason of their own must not hold up the rest.
                     self.0.lock().waiting.rotate_left(1);
@@ -233,8 +240,8 @@ impl PendingRemovals {
         self.0.lock().waiting.front().cloned()
     }
 
-    /// Returns whether originals wait. If not, the calling thread must end.
-    fn is_waiting(&self) -> bool {
+    /// Returns whether originals wait. If not, the calling thread must end, because the next refusal starts a new one.
+    fn continues(&self) -> bool {
         let mut queue = self.0.lock();
         queue.is_retrying = !queue.waiting.is_empty();
         queue.is_retrying
@@ -242,8 +249,8 @@ impl PendingRemovals {
 }
 
 impl Ingest {
-    /// Runs `work`, which stores files and writes an item, with a separate ingest. If it writes no item, as
-    /// `is_written` decides, the originals that it added are removed again.
+    /// Runs `work`, which stores files and writes an item, with a copy of this ingest that lists the originals it adds
+    /// to the store. If `work` writes no item, as `is_written` decides, they are removed again.
     ///
     /// Fails before anything is stored if the database does not answer.
     pub(super) fn storing<T>(
@@ -259,7 +266,7 @@ impl Ingest {
         if hashes.is_empty() || outcome.as_ref().is_ok_and(is_written) {
             return outcome;
         }
-        // After an error, a write may have been committed or not. The removal checks the database.
+        // After an error the item may have been committed nevertheless, so the removal checks the database.
         let refused = UnreferencedOriginals { since: before, hashes };
         let db = &self.db;
         let originals = &self.originals;
