@@ -99,7 +99,7 @@ struct ArchiveOptions {
 impl ArchiveOptions {
     const COMMAND: Self = Self {
         start_policy: StartPolicy::Fail,
-        missing_key: MissingKey::Waits,
+        missing_key: MissingKey::OpenWithout,
         only_reads: false,
         ownership: Some(OwnershipUse::Examine),
     };
@@ -159,7 +159,7 @@ impl OpenArchive {
     pub fn open_to_serve(config: &Config) -> Result<Self> {
         let only_reads = config.server.role.is_read_only();
         // A read-only node serves media, which needs no secrets.
-        let missing_key = if only_reads { MissingKey::Waits } else { MissingKey::Fails };
+        let missing_key = if only_reads { MissingKey::OpenWithout } else { MissingKey::Fail };
         let start_policy = StartPolicy::Serve;
         let ownership = Some(OwnershipUse::Serve);
         let options = ArchiveOptions { start_policy, missing_key, only_reads, ownership };

@@ -16,7 +16,7 @@ use super::manifest::{BackupManifest, read_manifest};
 use super::{check_pages, require_file_database};
 use crate::app::open_store;
 use crate::app::ownership::{refuse_foreign, replace_mark};
-use crate::app::secrets::{key_to_restore, lacking, restore_key};
+use crate::app::secrets::{key_to_restore, missing_key_message, restore_key};
 use crate::runtime::config::{Config, OriginalsLocation};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::blobs::StartPolicy;
@@ -95,7 +95,7 @@ pub fn restore(
     fs::rename(&part, dir.join(DATABASE_FILE_NAME)).map_err(|cause| failed(dir, &cause))?;
     flush(dir)?;
     drop(exclusive_lock);
-    Ok(RestoreReport { tally, lost, lacks: lacking(config, &manifest.key()) })
+    Ok(RestoreReport { tally, lost, lacks: missing_key_message(config, &manifest.key()) })
 }
 
 /// Fails if `dir` holds an archive.
