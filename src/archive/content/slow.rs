@@ -38,7 +38,7 @@ impl SlowSearches {
 
     /// Starts to measure a search.
     pub(super) fn start(&self, request: &SearchCriteria) -> TimedSearch {
-        // Printed now, because the search consumes its criteria.
+        // Formatted now, because the search consumes its criteria.
         let is_recorded = self.threshold.get().is_some();
         let description = is_recorded.then(|| (request.query.to_string(), parameters(request)));
         TimedSearch { description, stopwatch: Stopwatch::start() }
@@ -47,10 +47,10 @@ impl SlowSearches {
     /// Ends the measurement, and records the search if it was slow. Also records slow searches that failed, for
     /// instance because of their time limit.
     pub(super) fn end<T>(&self, search: TimedSearch, outcome: &Result<T>, now: Timestamp) {
-        let Some(slow) = *self.threshold.get() else { return };
+        let Some(threshold) = *self.threshold.get() else { return };
         let Some((query, mut parameters)) = search.description else { return };
         let duration = search.stopwatch.elapsed();
-        if duration < slow {
+        if duration < threshold {
             return;
         }
         if let Err(error) = outcome {
@@ -60,12 +60,13 @@ impl SlowSearches {
     }
 }
 
+/// Converts the setting, in which 0 stands for no recording.
 fn threshold(slow_ms: u32) -> Option<Duration> {
     (slow_ms > 0).then(|| Duration::from_millis(u64::from(slow_ms)))
 }
 
-/// Returns the parameters of a search besides its query, in the words of the API. The caller's visibility is left
-/// out.
+/// Returns the parameters of a search besides its query, under their names in the API: `s` for its size, `fr` for the
+/// results that it skips, `p` for product codes. The criteria that hide items from the caller are left out.
 fn parameters(request: &SearchCriteria) -> String {
     let media_type = request.media_type.map_or("_all", |media_type| media_type.as_str());
     let mut text = format!("{media_type} s={} fr={}", request.size, request.skip);
@@ -79,7 +80,7 @@ fn parameters(request: &SearchCriteria) -> String {
         }
     }
     if request.near_picture.is_some() {
-        // The key of the requested item is not known here.
+        // The criteria have the picture's hash only, so the item whose duplicates are searched is not named.
         text.push_str(" duplicates");
     }
     if let Some(from) = request.from {
