@@ -1,4 +1,5 @@
-//! `GET /content/v1/{mediaType}/suggest`: suggests completions of a text that is being typed (contract search-26).
+//! `GET /content/v1/{mediaType}/suggest`: suggests completions of a text that is being typed into a search box, or a
+//! spelling of a complete text with which the search finds something (contract search-26).
 
 use api::Json;
 use api::content::{FacetCount, SUGGESTED_FACETS, SuggestTexts, Suggestions};
@@ -18,22 +19,23 @@ pub(super) async fn suggest(request: ApiRequest<SuggestTexts>) -> Result<Json<Su
     let media_type = request.segment("mediaType").unwrap_or_default();
     let caller = authenticate(app, &request.parts, media_type, BasicAuth::Refused, now).await?;
     let context = SearchContext::new(app, caller.as_deref(), now);
-    let wanted =
+    let checked =
         request.checked_parameters(|read, problems| check_request(&context, &read, problems))?;
-    let found = match wanted {
-        Some(wanted) => app.shared.archive.content.engine().suggest(wanted, now).await?,
+    let found = match checked {
+        Some(checked) => app.shared.archive.content.engine().suggest(checked, now).await?,
         None => SearchSuggestions::default(),
     };
     Ok(Json(view(found)))
 }
 
-/// Checks the parameters; `None` if one is invalid, `Some(None)` if the text cannot be completed.
+/// Checks the parameters; `None` if one is invalid, `Some(None)` if all are valid and there is nothing to suggest for
+/// the text.
 fn check_request(
     context: &SearchContext<'_>,
     read: &SuggestTexts,
     problems: &mut ValidationErrors,
 ) -> Option<Option<SuggestionRequest>> {
-    // The text is not a query yet, so the search does not include it.
+    // The text is not a query yet, so the search in which suggestions are counted is for all items.
     let criteria = context.criteria(Ok(Query::All), &read.scope, problems);
     let filters = problems.check(ParsedFilters::parse(&read.filters));
     // Every parameter is checked before the first `?`, so that all problems are reported together.
@@ -42,32 +44,33 @@ fn check_request(
     (criteria.from, criteria.until) = context.bounds(&read.period);
     criteria.facets = SUGGESTED_FACETS.to_vec();
     let respells = read.spelling;
-    let typed = if respells { complete_words(&read.q) } else { words_to_complete(&read.q) };
+    let typed = if respells { plain_words(&read.q) } else { words_to_complete(&read.q) };
     let size = read.size;
     Some(typed.map(|typed| SuggestionRequest { criteria, typed, size, respells }))
 }
 
 /// Returns the words of a text; `None` if it has no words, or contains syntax of the query language.
-fn complete_words(text: &str) -> Option<Vec<Word>> {
-    let has_syntax = text.contains(is_sign) || text.split_whitespace().any(is_operator);
+fn plain_words(text: &str) -> Option<Vec<Word>> {
+    let has_syntax =
+        text.contains(is_query_sign) || text.split_whitespace().any(is_query_operator);
     let found: Vec<Word> = words(text).collect();
     (!has_syntax && !found.is_empty()).then_some(found)
 }
 
 /// Returns whether the query language gives the character a meaning.
-fn is_sign(c: char) -> bool {
+fn is_query_sign(c: char) -> bool {
     "\"“”()[]{}:*^~\\/<>=&|!".contains(c)
 }
 
 /// Returns whether the query language reads the word, or its first character, as an operator.
-fn is_operator(word: &str) -> bool {
+fn is_query_operator(word: &str) -> bool {
     matches!(word, "AND" | "OR" | "NOT") || word.starts_with(['-', '+'])
 }
 
-/// Returns the words of a text whose last word is being typed. `None` also after a space, because the next word
-/// has no letters yet.
+/// Returns the words of a text whose last word is being typed, as [`plain_words`] does. `None` also after a space,
+/// because the next word has no letters yet.
 fn words_to_complete(text: &str) -> Option<Vec<Word>> {
-    complete_words(text).filter(|_| text.chars().next_back().is_some_and(char::is_alphanumeric))
+    plain_words(text).filter(|_| text.chars().next_back().is_some_and(char::is_alphanumeric))
 }
 
 fn view(found: SearchSuggestions) -> Suggestions {
@@ -100,6 +103,6 @@ mod tests {
         for text in ["", " ", "berg ", "\"berg", "byline:be", "storm OR be", "storm -be", "(be"] {
             check(text, None);
         }
-        assert_eq!(folded(complete_words("berg ")), Some(vec!["berg".to_owned()]));
+        assert_eq!(folded(plain_words("berg ")), Some(vec!["berg".to_owned()]));
     }
 }
