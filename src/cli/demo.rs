@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 use super::{CommandFailure, CommonArgs, open_archive, print_json, print_line};
 use crate::app::remove_demo_accounts;
 
+/// The API key in the accounts file of the demo archive, `media-store/accounts.json`.
+const DEMO_KEY: &str = "demo-key-0000-0000-000000000001";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum DemoCommand {
     /// Removes the demo accounts, whose passwords and keys are publicly known; the photographs remain.
@@ -50,7 +53,7 @@ pub(super) fn run(command: DemoCommand) -> Result<(), CommandFailure> {
 }
 
 /// Returns the hints that are printed when a server starts with the demo archive, with links below `url`.
-pub(super) fn text(url: &str) -> String {
+pub(super) fn start_hints(url: &str) -> String {
     let id = "image/demo-solnedgang-over-bergen";
     format!(
         "
@@ -76,9 +79,6 @@ pub(super) fn text(url: &str) -> String {
     )
 }
 
-/// The API key of `media-store/accounts.json`.
-const DEMO_KEY: &str = "demo-key-0000-0000-000000000001";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,11 +86,11 @@ mod tests {
     #[test]
     fn the_printed_demo_accounts_are_in_their_file() {
         let file = include_str!("../../media-store/accounts.json");
-        let text = text("http://x");
-        for word in text.split([' ', ')', '\n']).filter(|word| word.starts_with("demo-")) {
+        let hints = start_hints("http://x");
+        for word in hints.split([' ', ')', '\n']).filter(|word| word.starts_with("demo-")) {
             assert!(file.contains(&format!("\"{word}\"")), "{word}");
         }
-        assert_eq!(text.matches("-password").count(), 4);
+        assert_eq!(hints.matches("-password").count(), 4);
         assert!(file.contains(DEMO_KEY));
     }
 }

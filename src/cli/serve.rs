@@ -87,7 +87,7 @@ pub(super) fn serve(args: &ServeArgs) -> Result<(), CommandFailure> {
         print_line(&format!("metrics at {url}/metrics"));
     }
     if args.demo {
-        print_line(&demo::text(server.public_url()));
+        print_line(&demo::start_hints(server.public_url()));
     }
     server.run()?;
     Ok(())
