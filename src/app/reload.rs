@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::services::{hash_limits, lifetimes, listener_limits, live_settings};
+use super::services::{hash_limits, listener_limits, live_settings, token_lifetimes};
 use crate::distribution::delivery;
 use crate::distribution::notifications;
 use crate::distribution::recipients::RecipientSettings;
@@ -109,7 +109,7 @@ impl SettingsReload {
         shared.media.settings().rendition_timeout.set(settings.render_timeout);
         shared.edge.live_settings.set(settings);
         shared.access.auth.set_throttle_limits(hash_limits(config));
-        shared.access.oauth.set_lifetimes(lifetimes(config));
+        shared.access.oauth.set_lifetimes(token_lifetimes(config));
         shared.archive.content.set_slow_ms(config.search.slow_ms);
         shared
             .distribution

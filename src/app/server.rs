@@ -22,7 +22,7 @@ use super::{
     jobs::JobContext,
     reload::{ServerLaunch, SettingsReload},
     server_storage::ServerStorage,
-    services::{DomainServices, readiness, shared, start_traces},
+    services::{DomainServices, readiness, shared_state, start_traces},
     systemd,
 };
 use crate::cluster::guard::ClusterGuard;
@@ -88,7 +88,7 @@ impl ServerProcess {
             draining: AtomicBool::new(false),
             stopping: watch::Sender::new(false),
         };
-        let app = AppState { shared: Arc::new(shared(&config, domain, process, traces)?) };
+        let app = AppState { shared: Arc::new(shared_state(&config, domain, process, traces)?) };
         // Signals are caught before the server is announced as listening, because a signal in
         // between would kill it.
         let (runtime, signals) = runtime()?;

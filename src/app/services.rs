@@ -1,4 +1,4 @@
-//! Creates the services behind the handlers from the settings.
+//! Creates the services that handlers and background jobs call, and the state that handlers share, from the settings.
 
 use std::{sync::Arc, time::Duration};
 
@@ -50,7 +50,8 @@ use crate::transport::push::Push;
 use metadata::RightsMetadata;
 use model::account::MessageTransport;
 
-/// Time that a start waits for the search index; a longer build continues while the service runs.
+/// Time that a start waits for the search index, so that the first searches find everything; a longer build continues
+/// while the service runs.
 const SEARCH_START_WAIT: Duration = Duration::from_secs(2);
 /// Poll interval during that wait.
 const SEARCH_START_POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -64,7 +65,8 @@ pub(super) struct DomainServices {
 }
 
 impl DomainServices {
-    /// Starts the services over an archive. Also returns the commands of stream readers, which a job serves.
+    /// Starts the services of an archive. Also returns the queue of commands from readers of notification streams,
+    /// which a background task executes.
     pub(super) fn start(
         config: &Config,
         storage: &ServerStorage,
@@ -86,7 +88,7 @@ impl DomainServices {
         let mailer = sender.mailer().clone();
         let recipients =
             Recipients::new(db.clone(), mailer, RecipientSettings::from_config(config));
-        // A read-only node cannot write rows of the audit log, so its events are only log lines.
+        // A read-only node cannot write rows of the audit log, so its events become log lines alone.
         let audit = if guard.node().role().is_read_only() {
             AuditLog::lines_only()
         } else {
@@ -103,7 +105,7 @@ impl DomainServices {
     }
 }
 
-/// Starts the users section, which mails links if there is a mail server.
+/// Creates the administration of users, which mails links for new passwords if there is a mail server.
 fn start_users(config: &Config, auth: &Auth, sender: &ChannelSender) -> Result<Users> {
     let signer = IdSigner::open(auth.db(), PASSWORD_LINK_KEY)?;
     // Mails in an outbox folder reach no user, so pages must not promise them.
@@ -162,7 +164,8 @@ fn start_notifications(
     )
 }
 
-/// Starts sending deliveries, mails and push messages until the service stops.
+/// Starts sending deliveries, mails and push messages until the service stops. Messages in flight then have the time
+/// `drain` to finish.
 pub(super) fn start_senders(
     runtime: &Runtime,
     app: &AppState,
@@ -185,9 +188,9 @@ pub(super) fn start_senders(
 
 /// Starts the media section, with the number of workers in the settings.
 fn start_media(config: &Config, orders: &Orders, originals: OriginalStore) -> Result<Media> {
-    let given = &config.media;
-    let places = QueuePlaces::new(given.queue, given.client_queue_share);
-    let compute = ComputePool::start(config.render_workers(), places, given.memory_bytes)?;
+    let limits = &config.media;
+    let places = QueuePlaces::new(limits.queue, limits.client_queue_share);
+    let compute = ComputePool::start(config.render_workers(), places, limits.memory_bytes)?;
     let settings = MediaSettings::from_config(config)?;
     Media::start(settings, orders.clone(), originals, compute, &config.cache_dir())
 }
@@ -205,8 +208,8 @@ pub(super) fn readiness(config: &Config, storage: &ServerStorage, content: &Cont
     })
 }
 
-/// Starts search, if this process serves requests and the settings enable it. Waits for an existing index, or
-/// for a small index that has to be built; a large index is built in the background.
+/// Starts search, if this process serves requests and the settings enable it. Waits until the index is complete, but
+/// only for a short time: a large index is built in the background.
 fn start_search(config: &Config, db: &Db, rights: Arc<RightsMetadata>) -> Result<SearchEngine> {
     // A node that only runs background work answers no searches, so it needs no index.
     if !config.search.enabled || !config.server.role.serves_requests() {
@@ -227,7 +230,7 @@ fn start_search(config: &Config, db: &Db, rights: Arc<RightsMetadata>) -> Result
     Ok(search)
 }
 
-/// Creates the spool of uploads and the service that ingests them, with their rows in `storage`.
+/// Creates the spool, the folder in which uploaded files wait for their ingest, and the service that ingests them.
 fn start_uploads(config: &Config, storage: &ServerStorage, ingest: Ingest) -> Result<Uploads> {
     let dir = config.data.dir.join("uploads");
     let spool = UploadSpool::open(&dir, ingest.file_bytes_max()).map_err(|cause| {
@@ -247,10 +250,10 @@ fn start_uploads(config: &Config, storage: &ServerStorage, ingest: Ingest) -> Re
 }
 
 fn start_oauth(config: &Config, auth: &Auth) -> Result<OAuth> {
-    OAuth::start(auth.clone(), config.auth_url().to_owned(), lifetimes(config), clock::now())
+    OAuth::start(auth.clone(), config.auth_url().to_owned(), token_lifetimes(config), clock::now())
 }
 
-pub(super) fn lifetimes(config: &Config) -> TokenLifetimes {
+pub(super) fn token_lifetimes(config: &Config) -> TokenLifetimes {
     TokenLifetimes {
         access_token_s: config.auth.access_token_s,
         refresh_token_s: config.auth.refresh_token_s,
@@ -259,7 +262,8 @@ pub(super) fn lifetimes(config: &Config) -> TokenLifetimes {
     }
 }
 
-pub(super) fn shared(
+/// Assembles the state that handlers share.
+pub(super) fn shared_state(
     config: &Config,
     domain: DomainServices,
     process: ProcessState,
@@ -306,7 +310,7 @@ pub(super) fn shared(
     })
 }
 
-/// Returns the settings that handlers use and that can change at run time.
+/// Returns the settings of handlers that a reload changes.
 pub(super) fn live_settings(config: &Config) -> LiveSettings {
     LiveSettings {
         open_images: config.search.open_images,
@@ -320,6 +324,7 @@ pub(super) fn live_settings(config: &Config) -> LiveSettings {
     }
 }
 
+/// Starts the export of traces; `None` if the settings have no URL for it.
 pub(super) fn start_traces(
     config: &Config,
 ) -> Result<(Option<RequestTracer>, Option<TraceExporter>)> {
@@ -335,6 +340,7 @@ pub(super) fn start_traces(
     RequestTracer::start(setup).map(|(traces, export)| (Some(traces), Some(export)))
 }
 
+/// Returns the limits on the hashing of passwords and on failed logins.
 pub(super) fn hash_limits(config: &Config) -> HashLimits {
     let auth = &config.auth;
     HashLimits {
@@ -350,7 +356,7 @@ pub(super) fn hash_limits(config: &Config) -> HashLimits {
     }
 }
 
-/// Returns the limits on waiting requests of the deprecated stream.
+/// Returns the limits on waiting requests of the deprecated long poll `/content/v1/{mediaType}/stream`.
 fn poll_limits(config: &Config) -> SlotLimits {
     let search = &config.search;
     SlotLimits {
