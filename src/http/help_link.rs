@@ -11,9 +11,10 @@ use crate::http::protocol::respond::status;
 use crate::runtime::error::Error;
 use crate::runtime::error_codes::{ERROR_CODES, VALIDATION_RULES};
 
+/// The path of the reference page of errors on this server.
 const PAGE: &str = "/docs/guide/reference/errors";
 
-/// The anchor of an error's entry; an extension of the response until the header is written.
+/// The anchor of an error's entry on the page. The response carries it as an extension until [`add`] writes the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HelpAnchor(String);
 
@@ -27,7 +28,7 @@ impl HelpAnchor {
         }
     }
 
-    /// Returns the anchor of an error of the token endpoint.
+    /// Returns the anchor of an OAuth2 error, which the page lists by its code.
     pub(crate) fn for_oauth(code: OAuthErrorCode) -> Self {
         Self(anchor(code.as_str()))
     }
@@ -54,9 +55,9 @@ fn append(headers: &mut HeaderMap, link: &str) {
 
 /// Returns whether the page has an entry for `code`.
 fn is_listed(code: &str) -> bool {
-    let rule = code.strip_suffix(".openapi.requestValidation");
-    // A validation code is built from its rule, so only the rule is listed.
-    match rule {
+    // A code such as `maximum.openapi.requestValidation` is built from the rule that was broken, and the table has the
+    // rule alone.
+    match code.strip_suffix(".openapi.requestValidation") {
         Some(rule) => VALIDATION_RULES.iter().any(|entry| entry.rule == rule),
         None => ERROR_CODES.iter().any(|entry| entry.code == code),
     }
