@@ -49,7 +49,7 @@ fn alternative(rdf: &RdfValue) -> Option<Value> {
     let entries = if rdf.entries.is_empty() { std::slice::from_ref(rdf) } else { &rdf.entries };
     let texts =
         entries.iter().map(|entry| (entry.language.as_deref().unwrap_or(X_DEFAULT), text(entry)));
-    values::alternative(texts)
+    values::language_alternative(texts)
 }
 
 fn structure(structure: &Structure, rdf: &RdfValue) -> Option<Value> {

@@ -143,7 +143,7 @@ impl JsonParser {
             ValueKind::Number(kind) => {
                 let wrong = RightsProblem::WrongType { expected: "a number" };
                 let number = value.as_f64().ok_or_else(|| self.error(wrong))?;
-                let number = values::number(kind, number);
+                let number = values::json_number(kind, number);
                 Ok(Some(number.ok_or_else(|| self.error(RightsProblem::OutOfRange))?))
             }
         }
@@ -189,7 +189,8 @@ impl JsonParser {
                 return Err(self.error(RightsProblem::WrongType { expected }));
             }
         };
-        Ok(values::alternative(texts.iter().map(|(language, text)| (*language, text.as_str()))))
+        let texts = texts.iter().map(|(language, text)| (*language, text.as_str()));
+        Ok(values::language_alternative(texts))
     }
 
     fn structure(

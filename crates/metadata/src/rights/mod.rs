@@ -179,7 +179,7 @@ impl RightsMetadata {
 
     /// Returns the bytes of all values together.
     fn bytes(&self) -> usize {
-        self.0.values().map(values::bytes).sum()
+        self.0.values().map(values::size_bytes).sum()
     }
 }
 

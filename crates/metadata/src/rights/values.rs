@@ -1,25 +1,28 @@
 //! Converts the values of properties between JSON and XMP.
+//!
+//! A text in several languages, which XMP calls a language alternative, is a JSON object with language tags as names.
+//! It always has the tag `x-default`, for readers of any other language.
 
 use serde_json::{Map, Value};
 
 use super::member::{NumberKind, ValueKind};
 use crate::{LIST_ENTRIES_MAX, TEXT_BYTES_MAX, text};
 
-/// The language tag of the text for readers of any language.
+/// The language tag of the default text of a language alternative.
 pub(crate) const X_DEFAULT: &str = "x-default";
 /// Maximum number of bytes of a language tag; RFC 5646 §4.4.1 asks for 35.
 const LANGUAGE_BYTES_MAX: usize = 64;
 /// The schemes of addresses that readers may follow.
 const WEB_SCHEMES: [&str; 2] = ["http", "https"];
-/// The schemes whose addresses are themselves what a browser runs or shows.
+/// The schemes of addresses that contain a script or a document, which a browser would run or show.
 const SCRIPT_SCHEMES: [&str; 3] = ["data", "javascript", "vbscript"];
-/// Maximum of a number's magnitude; coordinates of regions in pixels have five digits.
+/// Maximum magnitude of a number; more than enough, since the largest ones, regions in pixels, have five digits.
 const NUMBER_MAX: f64 = 1e9;
-/// Decimals of the minutes of a coordinate in XMP; the last decimal is two millimetres.
-const MINUTE_DECIMALS: usize = 6;
+/// Parts of a minute in an XMP coordinate, as six decimals; one part is two millimetres.
+const MINUTE_PARTS: f64 = 1e6;
 
-/// Returns the text of a value without its details: the default language of an alternative, or the name in a
-/// structure of the copyright owner; empty for other values.
+/// Returns the text of a value without its details: the default text of a language alternative, or the name in a
+/// copyright owner; empty for other values.
 pub(crate) fn default_text(value: &Value) -> &str {
     match value {
         Value::String(text) => text,
@@ -40,10 +43,12 @@ pub(crate) fn joined_text(value: &Value) -> String {
     texts.collect::<Vec<_>>().join(", ")
 }
 
-/// Builds an alternative from texts with their language tags; `None` without a valid text.
+/// Builds a language alternative from texts with their language tags; `None` without a valid text.
 ///
-/// The alternative always starts with a text for `x-default`, which is the first text if the input has no default.
-pub(crate) fn alternative<'a>(texts: impl Iterator<Item = (&'a str, &'a str)>) -> Option<Value> {
+/// The text for `x-default` comes first. It is the first text if the input has no default.
+pub(crate) fn language_alternative<'a>(
+    texts: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Option<Value> {
     let mut found: Vec<(&str, String)> = Vec::new();
     // One less than a list may have, because a default may be added.
     for (language, text) in texts.take(LIST_ENTRIES_MAX - 1) {
@@ -64,12 +69,12 @@ pub(crate) fn alternative<'a>(texts: impl Iterator<Item = (&'a str, &'a str)>) -
     Some(Value::Object(texts))
 }
 
-/// Returns whether a tag is the tag of the default language; tags ignore case (RFC 5646 §2.1.1).
+/// Returns whether a tag is that of the default text; tags ignore case (RFC 5646 §2.1.1).
 pub(crate) fn is_x_default(language: &str) -> bool {
     language.eq_ignore_ascii_case(X_DEFAULT)
 }
 
-/// Returns whether text has the form of a language tag.
+/// Returns whether a text has the form of a language tag.
 pub(super) fn is_language(tag: &str) -> bool {
     tag.len() <= LANGUAGE_BYTES_MAX && tag.split('-').all(is_subtag)
 }
@@ -85,8 +90,8 @@ pub(super) fn clean(text: &str) -> String {
 
 /// Returns whether a clean text of type `kind` may reach readers (contract security-8).
 ///
-/// Readers follow an address, so its scheme is `http` or `https`. Identifiers and terms have many schemes, and may
-/// have all but the schemes of scripts. A text without a scheme is safe.
+/// Readers follow an address, so its scheme must be `http` or `https`. Identifiers and terms of vocabularies may have
+/// any scheme except those of scripts. A text without a scheme is safe.
 pub(super) fn is_safe(kind: ValueKind, text: &str) -> bool {
     let Some(scheme) = scheme_of(text) else { return true };
     match kind {
@@ -121,13 +126,13 @@ pub(crate) fn parse_xmp(kind: ValueKind, text: &str) -> Option<Value> {
             Some(Value::from(text))
         }
         ValueKind::Vocabulary(terms) => terms.normalize(&text).map(Value::from),
-        ValueKind::Number(kind) => number(kind, parse_number(kind, &text)?),
+        ValueKind::Number(kind) => json_number(kind, parse_number(kind, &text)?),
         ValueKind::AltLang | ValueKind::Structure(_) => None,
     }
 }
 
 /// Converts a number to JSON; `None` if it is out of the range of its type.
-pub(super) fn number(kind: NumberKind, number: f64) -> Option<Value> {
+pub(super) fn json_number(kind: NumberKind, number: f64) -> Option<Value> {
     // No range contains NaN.
     let is_valid = match kind {
         NumberKind::Integer => (0.0..=NUMBER_MAX).contains(&number) && number.fract() == 0.0,
@@ -184,26 +189,26 @@ fn parse_degrees(text: &str) -> Option<f64> {
     Some(sign * parts.iter().zip([1.0, 60.0, 3600.0]).map(|(part, unit)| part / unit).sum::<f64>())
 }
 
-fn print_degrees(degrees: f64, ahead: char, behind: char) -> String {
-    let hemisphere = if degrees < 0.0 { behind } else { ahead };
+/// Prints a coordinate in degrees and minutes, with the letter of its sign.
+fn print_degrees(degrees: f64, positive: char, negative: char) -> String {
+    let hemisphere = if degrees < 0.0 { negative } else { positive };
     // Rounded before the split, so that 59.9999999 minutes become the next degree.
-    let unit = 10_f64.powi(6);
-    let minutes = (degrees.abs() * 60.0 * unit).round() / unit;
+    let minutes = (degrees.abs() * 60.0 * MINUTE_PARTS).round() / MINUTE_PARTS;
     let whole = (minutes / 60.0).floor();
     let rest = minutes % 60.0;
-    let rest = format!("{rest:.MINUTE_DECIMALS$}");
+    let rest = format!("{rest:.6}");
     format!("{whole},{}{hemisphere}", rest.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// Parses a number or a fraction such as `480/1`.
 fn parse_fraction(text: &str) -> Option<f64> {
-    let Some((above, below)) = text.split_once('/') else {
+    let Some((numerator, denominator)) = text.split_once('/') else {
         return text.parse().ok();
     };
-    let above: f64 = above.parse().ok()?;
-    let below: f64 = below.parse().ok()?;
+    let numerator: f64 = numerator.parse().ok()?;
+    let denominator: f64 = denominator.parse().ok()?;
     // A zero denominator gives an infinite number, which no type accepts.
-    Some(above / below)
+    Some(numerator / denominator)
 }
 
 /// Prints a number as a fraction, in whole millimetres unless it is a whole number.
@@ -215,13 +220,13 @@ fn print_fraction(number: f64) -> String {
     }
 }
 
-/// Returns the bytes of a value's names and texts; a number counts as eight.
-pub(super) fn bytes(value: &Value) -> usize {
+/// Returns the size of a value: the bytes of its names and texts, and eight for any other value.
+pub(super) fn size_bytes(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
-        Value::Array(entries) => entries.iter().map(bytes).sum(),
+        Value::Array(entries) => entries.iter().map(size_bytes).sum(),
         Value::Object(members) => {
-            members.iter().map(|(name, value)| name.len() + bytes(value)).sum()
+            members.iter().map(|(name, value)| name.len() + size_bytes(value)).sum()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => size_of::<f64>(),
     }
