@@ -1,4 +1,7 @@
-//! Contains the statements of the commands for users, clients and keys, besides the import.
+//! Contains the statements of the operator's commands for users, OAuth2 clients and API keys, except those of the import.
+//!
+//! A change that ends rights is recorded in the account log, from which every process learns which cached users, tokens
+//! and keys it must forget. The access and refresh tokens of one authorization of a client form a *token family*.
 
 use jiff::Timestamp;
 
@@ -14,8 +17,8 @@ use crate::storage::database::error::DbResult;
 use model::ContentHash;
 use model::account::{AgreementId, OAuthClient, User, UserId};
 
-/// Ended tokens or sessions that the account log names; if more end at once, caches are cleared as a
-/// whole.
+/// Maximum number of ended tokens or sessions that the account log names. If more end at once, one row that clears all
+/// caches costs less.
 const ENDED_TOKENS_LOGGED_MAX: usize = 1000;
 
 /// A user in the operator's list.
@@ -37,9 +40,9 @@ pub struct ListedKey {
     pub created: Timestamp,
     /// Time of its revocation; `None` if it is not revoked.
     pub revoked: Option<Timestamp>,
-    /// The last use, to within some minutes.
+    /// The time of the last use, accurate to some minutes.
     pub used: Option<Timestamp>,
-    /// True if the key changes nothing.
+    /// True if requests with the key may only read.
     pub read_only: bool,
 }
 
@@ -65,7 +68,7 @@ pub(super) fn read_client(row: &dyn ResultRow) -> DbResult<OAuthClient> {
 }
 
 impl ReadTx<'_> {
-    /// Finds the client, active or not, with the hash of its secret.
+    /// Finds a client, active or not. The result has the hash of its secret.
     pub fn find_client(&self, client_id: &str) -> DbResult<Option<OAuthClient>> {
         let sql = format!("SELECT {CLIENT_COLUMNS} FROM clients WHERE client_id = ?1");
         self.tx.find(&sql, params![client_id], read_client)
@@ -98,7 +101,7 @@ impl ReadTx<'_> {
         self.tx.list(sql, params![], |row| Ok((row.get("user_id")?, row.get("password")?)))
     }
 
-    /// Lists the API keys that are not revoked, as they were written, in the order of their numbers.
+    /// Lists the API keys that are not revoked, in the order of their numbers, in a form that an import can write again.
     pub fn list_key_hashes(&self) -> DbResult<Vec<NewApiKey>> {
         let sql = "SELECT key_hash, user_name, name, read_only
              FROM api_keys JOIN users USING (user_id)
@@ -135,10 +138,10 @@ impl ReadTx<'_> {
         })
     }
 
-    /// Finds the number of the API key with that hash, revoked or not.
-    pub fn find_key_number(&self, key: &ContentHash) -> DbResult<Option<i64>> {
+    /// Finds the number of the API key with this hash, revoked or not.
+    pub fn find_key_number(&self, key_hash: &ContentHash) -> DbResult<Option<i64>> {
         let sql = "SELECT key_id FROM api_keys WHERE key_hash = ?1";
-        self.tx.find_value(sql, params![key])
+        self.tx.find_value(sql, params![key_hash])
     }
 }
 
@@ -152,7 +155,7 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> DbResult<bool> {
         let Some((user, _)) = self.find_user_by_name(user_name)? else { return Ok(false) };
-        // A repetition must not invalidate cached entries of the user.
+        // A repeated command must not invalidate cached entries of the user.
         if user.active == active {
             return Ok(true);
         }
@@ -211,8 +214,8 @@ impl WriteTx<'_> {
         self.tx.run("DELETE FROM families WHERE user_id = ?1", params![user])
     }
 
-    /// Logs the end of the credentials that `sql` lists by hash. Beyond a limit, logs
-    /// [`AccountChange::Everything`] instead.
+    /// Logs the end of the credentials of `owner` that `sql` lists by hash, each as a `change`; if they are too many, logs
+    /// [`AccountChange::Everything`] once.
     fn log_ended(
         &self,
         sql: &str,
@@ -224,12 +227,11 @@ impl WriteTx<'_> {
         // One more than the limit shows whether there are too many.
         let limit = ENDED_TOKENS_LOGGED_MAX + 1;
         let hashes: Vec<String> = self.tx.list_values(&sql, params![owner, limit])?;
-        // Beyond the limit, one row that clears all caches costs less than a row per token.
         if hashes.len() > ENDED_TOKENS_LOGGED_MAX {
             return self.log_account_change(AccountChange::Everything, now);
         }
         for hash in hashes {
-            // A damaged hash cannot be named, so caches invalidate everything.
+            // A damaged hash names no cached entry, so all are invalidated.
             let change = hash.parse().map_or(AccountChange::Everything, change);
             self.log_account_change(change, now)?;
         }
