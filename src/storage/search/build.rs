@@ -1,4 +1,7 @@
-//! Builds an index from all items, while items continue to change.
+//! Builds a search index from all items, while items continue to change.
+//!
+//! Each write of an item stores a new version, whose number is that of its row in the item log. A build reads the
+//! versions up to the end of the log at its start; later ones are indexed afterwards, from the log.
 
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
@@ -6,18 +9,20 @@ use std::thread;
 
 use super::DocumentAnalysis;
 use crate::runtime::error::{Error, Result};
-use crate::storage::database::{CommitWatcher, Db, DbResult, IndexedVersion, LogPosition};
+use crate::storage::database::{
+    CommitWatcher, Db, DbResult, IndexedVersion, LogPosition, VersionPage,
+};
 use search_index::{
     ANALYSIS, CommitPosition, IndexWriter, ItemVersion, SearchIndex, VersionAdder,
 };
 
-/// Items read at a time while an index is built.
+/// Number of items that are read in one transaction while an index is built.
 const INDEX_BUILD_ITEMS: usize = 1000;
 /// Number of pages of items that are read ahead of the page being indexed.
 const PAGES_AHEAD: usize = 2;
 
-/// Returns the position of a commit that contains everything up to a row of the log, analysed with
-/// `settings`.
+/// Returns the position of a commit of the index of `archive` that contains everything up to `row` of the item log,
+/// analysed with `settings`.
 pub(super) fn commit_position(archive: &str, settings: &str, row: &LogPosition) -> CommitPosition {
     CommitPosition {
         archive: archive.to_owned(),
@@ -28,11 +33,10 @@ pub(super) fn commit_position(archive: &str, settings: &str, row: &LogPosition) 
     }
 }
 
-/// Builds an index of all items in the empty folder `path`, as of the end of the item log at the start. Later
-/// changes are indexed by following the log from there.
+/// Builds an index of all items in the empty folder `path`. Returns the position in the item log from which later
+/// changes have to be indexed; `None` if the build was stopped.
 ///
-/// Calls `proceeds` with the number of indexed items and the number of all items. Returns `None` if it returned
-/// false, which stops the build.
+/// Calls `proceeds` with the number of indexed items and the number of all items; the build stops if it returns false.
 ///
 /// One thread reads, two analyse, two write. Fails if the database or the disk fails.
 pub(super) fn build(
@@ -44,7 +48,6 @@ pub(super) fn build(
     let mut feed = db.commit_watcher()?;
     let (archive, end, count) =
         feed.read(|tx| Ok((tx.archive_id()?, tx.log_end()?, tx.count_items()?)))?;
-    // Later versions are indexed from the item log, which is followed from `end` on.
     let last = u32::try_from(end.row).unwrap_or(u32::MAX);
     // Without a cache of results, because no search uses this index yet.
     let index = SearchIndex::create(path, 0).map_err(Error::internal)?;
@@ -55,8 +58,8 @@ pub(super) fn build(
             let mut after = Some(0);
             while let Some(reached) = after {
                 let page = read_page(&mut feed, reached, last);
-                // An error is sent as well, and ends the loop.
-                after = page.as_ref().ok().and_then(|(next, _)| *next);
+                // An error ends the loop, and is sent as well.
+                after = page.as_ref().ok().and_then(|page| page.reached);
                 // The receiver is dropped when the build stops or fails.
                 if pages.send(page).is_err() {
                     return;
@@ -65,7 +68,7 @@ pub(super) fn build(
         });
         let mut done = 0;
         for page in received {
-            let (_, versions) = page?;
+            let versions = page?.versions;
             add(&mut writer, &versions, analysis)?;
             done += u64::try_from(versions.len()).unwrap_or_default();
             if !proceeds(done, count) {
@@ -74,7 +77,7 @@ pub(super) fn build(
         }
         Ok(true)
     })?;
-    // Without a commit the folder is an interrupted build, which the next one removes.
+    // Without a commit, the folder counts as an interrupted build, which the next build removes.
     if !finished {
         return Ok(None);
     }
@@ -84,23 +87,22 @@ pub(super) fn build(
     Ok(Some(position))
 }
 
-/// The next items, and the number after which to continue, which is `None` at the end.
-type PageRead = DbResult<(Option<u32>, Vec<IndexedVersion>)>;
-
-fn read_page(feed: &mut CommitWatcher, after: u32, last: u32) -> PageRead {
+/// Reads the next page of versions with numbers above `after` up to `last`. Skips versions on a damaged page of the
+/// database.
+fn read_page(feed: &mut CommitWatcher, after: u32, last: u32) -> DbResult<VersionPage> {
     match feed.read(move |tx| tx.list_versions_after(after, last, INDEX_BUILD_ITEMS)) {
-        // A damaged page fails the whole query. Its versions are read one by one to find the intact ones.
+        // One damaged page of the database fails the whole query, so the versions are read one by one.
         Err(cause) if cause.is_damage() => {
             let window = u32::try_from(INDEX_BUILD_ITEMS).unwrap_or(u32::MAX);
             let end = after.saturating_add(window).min(last);
             let versions = read_each(feed, after + 1..=end)?;
-            Ok(((end < last).then_some(end), versions))
+            Ok(VersionPage { reached: (end < last).then_some(end), versions })
         }
-        page => page.map(|page| (page.reached, page.versions)),
+        page => page,
     }
 }
 
-/// Reads the versions with numbers above `after` up to `last`.
+/// Reads all versions with numbers above `after` up to `last`.
 pub(super) fn read_versions(
     feed: &mut CommitWatcher,
     after: u32,
@@ -109,9 +111,9 @@ pub(super) fn read_versions(
     let mut versions = Vec::new();
     let mut next = Some(after);
     while let Some(after) = next {
-        let (reached, page) = read_page(feed, after, last)?;
-        versions.extend(page);
-        next = reached;
+        let page = read_page(feed, after, last)?;
+        versions.extend(page.versions);
+        next = page.reached;
     }
     Ok(versions)
 }
@@ -128,7 +130,7 @@ pub(super) fn read_each(
             Err(cause) if cause.is_damage() => {
                 tracing::error!("search index: version {number} cannot be read: {cause}");
             }
-            // The version itself is intact: a retry of the whole build may succeed.
+            // Not the fault of this version, so skipping it would lose it; the caller's retry may succeed.
             Err(cause) => return Err(cause),
         }
     }
@@ -142,16 +144,16 @@ pub(super) fn add(
     versions: &[IndexedVersion],
     analysis: &DocumentAnalysis,
 ) -> Result<()> {
-    // Most of the time is spent on analysis, so two threads share it.
+    // Most of the time is spent on analysis, so two threads share it, each with an adder of its own.
     let (first, second) = versions.split_at(versions.len().div_ceil(2));
-    let [mut adder, mut other] = writer.adders();
-    // A second thread would cost more than one version.
+    let [mut first_adder, mut second_adder] = writer.adders();
+    // To start a thread costs more than to analyse a single version.
     if second.is_empty() {
-        return add_each(&mut adder, first, analysis);
+        return add_each(&mut first_adder, first, analysis);
     }
     thread::scope(|scope| {
-        let second = scope.spawn(|| add_each(&mut other, second, analysis));
-        let added = add_each(&mut adder, first, analysis);
+        let second = scope.spawn(|| add_each(&mut second_adder, second, analysis));
+        let added = add_each(&mut first_adder, first, analysis);
         second.join().unwrap_or_else(|_| Err(Error::internal("an item could not be read")))?;
         added
     })
