@@ -1,5 +1,5 @@
 //! Reads the parameters of a request: path and query become a JSON object, which is checked by the schema that the OpenAPI
-//! document shows and then becomes the endpoint's type.
+//! document shows and then becomes the endpoint's type. A violation of the schema is a [`Fault`].
 
 use std::marker::PhantomData;
 
@@ -14,12 +14,12 @@ use crate::schema;
 /// The name and decoded value of a path segment or query parameter; the value is `None` if it is not UTF-8.
 pub type DecodedParameter = (String, Option<String>);
 
-/// Most elements of a list.
+/// Maximum number of elements of a list, which bounds the memory for one request.
 const ELEMENTS_MAX: usize = 1000;
 
-/// The shape of a parameter.
+/// The type of a parameter's value; of a list, the type of its elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
+enum ValueType {
     Text,
     Integer,
     Boolean,
@@ -29,18 +29,18 @@ enum Shape {
 struct Parameter {
     name: String,
     location: Location,
-    shape: Shape,
+    value_type: ValueType,
     is_list: bool,
-    /// True if each element of the list is a parameter of its own.
+    /// True if each element of the list is a parameter of its own, because elements may contain commas.
     is_repeated: bool,
 }
 
-/// The parameters of a request as far as they are valid.
+/// The valid parameters of a request, and the faults of the others.
 #[derive(Debug)]
 pub struct PartialRequest<E> {
-    /// The parameters, of which wrong ones count as absent; `None` if the others do not suffice.
+    /// The parameters, of which invalid ones count as absent; `None` if a required one is absent.
     pub parameters: Option<E>,
-    /// Everything that is wrong with the parameters, in their order.
+    /// The faults of all parameters, in the order of the parameters.
     pub faults: Vec<Fault>,
 }
 
@@ -53,10 +53,10 @@ pub struct RequestReader<E> {
 }
 
 impl<E: Endpoint> RequestReader<E> {
-    /// Reads the parameters from the segments of the path by name, and from the query. Unknown query parameters are ignored,
-    /// and one without a value counts as absent.
+    /// Reads the parameters from the named segments of the path and from the query. Unknown query parameters are ignored, and a
+    /// parameter without a value counts as absent.
     ///
-    /// Fails with everything that is wrong with them.
+    /// Fails with all faults.
     pub fn read(
         &self,
         path: &[DecodedParameter],
@@ -66,7 +66,7 @@ impl<E: Endpoint> RequestReader<E> {
         parameters.filter(|_| faults.is_empty()).ok_or(faults)
     }
 
-    /// Reads the parameters like [`read`](Self::read) as far as they are valid, for checks that the schema cannot express.
+    /// Reads the valid parameters. Callers can check them further and then report all faults together.
     pub fn read_valid(
         &self,
         path: &[DecodedParameter],
@@ -89,10 +89,10 @@ impl<E: Endpoint> RequestReader<E> {
         }
         let mut values = Value::Object(values);
         for fault in Fault::collect(&self.validator, &values, |name| self.locate(name)) {
-            // A path with a segment that is not UTF-8 comes without the others, which are not missing.
+            // If a segment of the path is not UTF-8, `path` does not have the others, although the request has them.
             let is_unread_segment =
                 fault.rule == "required" && fault.location == Location::Path && !faults.is_empty();
-            // A parameter that could not be read is not missing as well, and a list is reported once.
+            // A parameter that could not be read is not also reported as missing, and a list is reported once.
             if !is_unread_segment && !faults.iter().any(|known| known.path == fault.path) {
                 faults.push(fault);
             }
@@ -135,20 +135,20 @@ impl<E: Endpoint> Default for RequestReader<E> {
     }
 }
 
-/// Derives how to read the parameter `name` from its schema.
+/// Derives the form of the parameter `name` from its schema.
 fn parameter<E: Endpoint>(name: &str, schema: &Value) -> Parameter {
     let is_list = has_type(schema, "array");
     let element = if is_list { &schema["items"] } else { schema };
-    let shape = if has_type(element, "integer") {
-        Shape::Integer
+    let value_type = if has_type(element, "integer") {
+        ValueType::Integer
     } else if has_type(element, "boolean") {
-        Shape::Boolean
+        ValueType::Boolean
     } else {
-        Shape::Text
+        ValueType::Text
     };
     let location = if is_in_path(E::PATH, name) { Location::Path } else { Location::Query };
     let is_repeated = schema.get(property::REPEATED).is_some();
-    Parameter { name: name.to_owned(), location, shape, is_list, is_repeated }
+    Parameter { name: name.to_owned(), location, value_type, is_list, is_repeated }
 }
 
 fn has_type(schema: &Value, name: &str) -> bool {
@@ -174,7 +174,7 @@ impl Parameter {
         if found.next().is_some() {
             return Err(self.fault("type", "is given more than once"));
         }
-        Ok(Some(self.shape.convert(self.decoded(value)?)))
+        Ok(Some(self.value_type.convert(self.decoded(value)?)))
     }
 
     fn read_list(&self, pairs: &[DecodedParameter]) -> Result<Option<Value>, Fault> {
@@ -182,17 +182,17 @@ impl Parameter {
         for (name, value) in pairs {
             if self.is_repeated {
                 if *name == self.name && value.as_deref() != Some("") {
-                    elements.push(self.shape.convert(self.decoded(value)?));
+                    elements.push(self.value_type.convert(self.decoded(value)?));
                 }
                 continue;
             }
-            // Brackets mark a list in the client library that integrations use (contract api-6).
+            // The client library of integrations appends brackets to the names of lists (contract api-6).
             if name != &self.name && name.strip_suffix("[]") != Some(&self.name) {
                 continue;
             }
             let texts = self.decoded(value)?.split(',').map(str::trim);
             let texts = texts.filter(|text| !text.is_empty());
-            elements.extend(texts.map(|text| self.shape.convert(text)));
+            elements.extend(texts.map(|text| self.value_type.convert(text)));
             if elements.len() > ELEMENTS_MAX {
                 let message = format!("has more than {ELEMENTS_MAX} elements");
                 return Err(self.fault("maximum", &message));
@@ -210,8 +210,8 @@ impl Parameter {
     }
 }
 
-impl Shape {
-    /// Converts `text`. A text of a different shape stays a text, which the schema then refuses.
+impl ValueType {
+    /// Converts `text`. If it is not of this type, it stays a text, which the schema then refuses.
     fn convert(self, text: &str) -> Value {
         match self {
             Self::Text => text.into(),
@@ -221,8 +221,8 @@ impl Shape {
     }
 }
 
-/// Parses digits with an optional sign and an optional fraction of zeros: clients whose numbers are all
-/// floating-point write `20.0`. A number beyond 64 bits saturates, and no range contains the result.
+/// Parses an integer, also with a fraction of zeros: clients whose numbers are all floating-point write `20.0`. A number
+/// beyond 64 bits becomes the nearest one, which is outside the range of every parameter.
 pub fn parse_integer(text: &str) -> Option<i64> {
     let integer = match text.split_once('.') {
         Some((integer, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => {
@@ -234,7 +234,7 @@ pub fn parse_integer(text: &str) -> Option<i64> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // Digits fail to parse only when they are too many, so the value lies beyond every range.
+    // Digits fail to parse only if they are too many.
     let limit = if text.starts_with('-') { i64::MIN } else { i64::MAX };
     Some(integer.parse().unwrap_or(limit))
 }
