@@ -24,10 +24,10 @@ pub const SECTION: Section = Section {
     description: "Access tokens: OAuth2 with PKCE, and OpenID Connect.",
 };
 
-/// A user's access token, whatever its scopes.
+/// Access with a user's access token, which may have any scopes.
 const TOKEN: Access = Access { scopes: Some(&[]), api_key: false, ..Access::ROLES };
 
-/// A form, as HTML sends it.
+/// A body that is a form as HTML sends it, `application/x-www-form-urlencoded`.
 #[derive(Clone, Copy, Debug)]
 pub struct FormBody<T>(PhantomData<T>);
 
@@ -120,25 +120,25 @@ endpoint! {
         "scope": "roles", "code_challenge": "CODE_CHALLENGE", "code_challenge_method": "S256",
     }))]
     Authorize: GET "/o/oauth2/auth", "authorize", UnknownCaller, NoBody => Redirection {
-        /// The request.
+        /// The kind of response: a code, or tokens themselves.
         #[serde(default)]
         #[schemars(schema_with = "response_type")]
         pub response_type: Option<String>,
-        /// The client.
+        /// The id of the client.
         pub client_id: Option<String>,
         /// The address that receives the response; must match a registered address exactly.
         pub redirect_uri: Option<String>,
         /// Scopes separated by spaces.
         pub scope: Option<String>,
-        /// Returned with the response.
+        /// A text of the client, which is returned with the response.
         pub state: Option<String>,
         /// The part of the address that has the response: the query or the fragment.
         pub response_mode: Option<ResponseMode>,
-        /// Returned in the ID token.
+        /// A text of the client, which is returned in the ID token.
         pub nonce: Option<String>,
-        /// PKCE (RFC 7636); needed by public clients.
+        /// The challenge of PKCE (RFC 7636); required of public clients.
         pub code_challenge: Option<String>,
-        /// The only supported method.
+        /// The method of the challenge.
         pub code_challenge_method: Option<ChallengeMethod>,
         /// Prompts that are always shown, separated by spaces: none, login, consent, select_account.
         pub prompt: Option<String>,
@@ -180,7 +180,7 @@ endpoint! {
     RequestToken: POST "/o/oauth2/token", "requestToken", UnknownCaller: Access::CLIENT, RawBody<FormBody<TokenRequest>> => ClientAnswer<TokenSet> {}
 }
 
-/// The request (RFC 6749).
+/// The request for tokens (RFC 6749).
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(example = json!({
     "grant_type": "refresh_token", "client_id": "CLIENT_ID", "client_secret": "CLIENT_SECRET",
@@ -192,16 +192,16 @@ pub struct TokenRequest {
     /// Required unless HTTP Basic identifies the client.
     pub client_id: Option<String>,
     pub client_secret: Option<String>,
-    /// For `authorization_code`.
+    /// The code, for `authorization_code`.
     pub code: Option<String>,
     /// The same as in the authorization request.
     pub redirect_uri: Option<String>,
-    /// PKCE (RFC 7636).
+    /// The verifier of the PKCE challenge (RFC 7636).
     pub code_verifier: Option<String>,
-    /// For `password`.
+    /// The name of the user, for `password`.
     pub username: Option<String>,
     pub password: Option<String>,
-    /// For `refresh_token`; it can be used once.
+    /// The token, for `refresh_token`; it can be used once.
     pub refresh_token: Option<String>,
     /// Scopes separated by spaces; must include `roles`.
     pub scope: Option<String>,
@@ -215,7 +215,7 @@ endpoint! {
     RevokeToken: POST "/o/oauth2/revoke", "revokeToken", UnknownCaller: Access::CLIENT, RawBody<FormBody<RevocationRequest>> => ClientAnswer<()> {}
 }
 
-/// The token.
+/// The token to revoke.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(example = json!({
     "token": "TOKEN", "client_id": "CLIENT_ID", "client_secret": "CLIENT_SECRET",
@@ -261,14 +261,14 @@ endpoint! {
     DiscoverBelowO: GET "/o/.well-known/openid-configuration", "getOpenIdConfigurationBelowO", UnknownCaller, NoBody => Json<ServerMetadata> {}
 }
 
-/// The tokens.
+/// The issued tokens.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TokenSet {
     pub access_token: String,
     /// Always `Bearer`.
     pub token_type: String,
-    /// Seconds.
+    /// The lifetime of the access token in seconds.
     pub expires_in: i64,
     pub refresh_token: Option<String>,
     /// The user's identity, as a signed JWT.
