@@ -1,6 +1,7 @@
-//! Signs ids for links in mails: the token reveals its id, and only this service can create it.
+//! Signs ids for links in mails. The token in a link is an id with its HMAC: anyone can read the id, and only this
+//! service can create the token.
 //!
-//! The database holds the ids and one key, which is encrypted like other secrets. A retried mail therefore
+//! The database holds the ids and the key of the HMAC, which is encrypted like other secrets. A retried mail therefore
 //! contains the same link, and a stolen copy of the tables yields no valid link.
 
 use aws_lc_rs::hmac;
@@ -40,7 +41,7 @@ impl IdSigner {
         Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &key)))
     }
 
-    /// Returns the token of an id: 43 characters of base64url.
+    /// Returns the token of an id: the 16 bytes of the id and its signature, as 43 characters of base64url.
     pub fn token(&self, id: Uuid) -> String {
         let signature = hmac::sign(&self.0, id.as_bytes());
         let mut bytes = id.as_bytes().to_vec();
