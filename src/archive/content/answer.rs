@@ -218,16 +218,14 @@ impl AnswerWriter {
         let DocumentForm { layout, links } = &self.form;
         // The closure below cannot report a database error, so all items are looked up first.
         linked.look_up(document.linked_items(*layout))?;
+        let rights = RightsStatements { default_rights: &self.rights, rights_override: &item };
         let served = DocumentRequest {
             key: &key,
             assets: &assets,
             sizes: self.sizes,
             crop: None,
             layout: *layout,
-            rights: Some(RightsStatements {
-                default_rights: &self.rights,
-                rights_override: &item,
-            }),
+            rights: Some(rights),
             with_file_rights: true,
         };
         served.document(document, links, &|key| linked.presence(key)).map_err(Error::internal)

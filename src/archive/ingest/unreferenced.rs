@@ -63,7 +63,7 @@ pub struct UnreferencedOriginals {
     pub hashes: Vec<ContentHash>,
 }
 
-/// Removes those of the originals to which still no item refers, with their derived files, and returns them.
+/// Removes the originals, with their derived files, unless an item refers to them by now. Returns the removed ones.
 ///
 /// Each transaction removes a few originals, so that other writes can run in between. Fails if the database or the store
 /// does not answer.

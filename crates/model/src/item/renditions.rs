@@ -262,18 +262,18 @@ impl DocumentRequest<'_> {
     /// States the rights in the item or in one of its associated objects, in the part of the document that
     /// describes it.
     fn state_rights(&self, fields: &mut Map<String, Value>, association: Option<&AssociationKey>) {
-        let Some(statements) = self.rights else { return };
+        let Some(RightsStatements { default_rights, rights_override }) = self.rights else {
+            return;
+        };
         // The layout for lists of items leaves rights out.
         if self.layout == DocumentLayout::Bare {
             return;
         }
         let none = RightsMetadata::default();
         // The rights override of a text does not apply to the photographs in it.
-        let rights_override =
-            if association.is_none() { statements.rights_override } else { &none };
+        let rights_override = if association.is_none() { rights_override } else { &none };
         let files = AssetGroup::new(self.assets, association);
-        let layers =
-            RightsLayers { files, default_rights: statements.default_rights, rights_override };
+        let layers = RightsLayers { files, default_rights, rights_override };
         stated_rights::write_rights(fields, layers, self.with_file_rights);
     }
 
