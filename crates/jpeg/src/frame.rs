@@ -1,8 +1,8 @@
 //! Parses the frame header, the segment (SOF) that states the size, coding process and components of a picture, and
 //! determines the colour model.
 //!
-//! The JPEG standard, T.81, defines the segment in B.2.2, but no colour model for the samples: JFIF and Adobe each added
-//! a segment for it. If they disagree, libjpeg's precedence is the de facto rule, and this module follows it.
+//! The JPEG standard, T.81, defines the segment in B.2.2, but no colour model for the samples: JFIF and Adobe each
+//! added a segment for it. If they disagree, libjpeg's precedence is the de facto rule, and this module follows it.
 
 use crate::codec::ColourSpace;
 use crate::header_error::HeaderError;
@@ -87,8 +87,8 @@ pub(super) struct FrameHeader {
 impl FrameHeader {
     /// Parses the payload of the segment `marker`: precision, height, width, and three bytes per component.
     ///
-    /// Fails with [`HeaderError::ZeroSize`] if there are no pixels, and with `bad`, the caller's error for this segment, if
-    /// `marker` starts no frame or the payload is inconsistent.
+    /// Fails with [`HeaderError::ZeroSize`] if there are no pixels, and with `bad`, the caller's error for this
+    /// segment, if `marker` starts no frame or the payload is inconsistent.
     pub(super) fn parse(
         marker: u8,
         payload: &[u8],

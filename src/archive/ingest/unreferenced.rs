@@ -65,8 +65,8 @@ pub struct UnreferencedOriginals {
 
 /// Removes the originals, with their derived files, unless an item refers to them by now. Returns the removed ones.
 ///
-/// Each transaction removes a few originals, so that other writes can run in between. Fails if the database or the store
-/// does not answer.
+/// Each transaction removes a few originals, so that other writes can run in between. Fails if the database or the
+/// store does not answer.
 pub fn remove_unreferenced(
     db: &Db,
     originals: &OriginalStore,

@@ -18,8 +18,8 @@ use std::borrow::Cow;
 
 /// The length in bytes up to which a path is extended into the list or object that it leads to.
 ///
-/// Below a longer path, the whole list or object is one property with JSON text and `type="tt:json"`. Each level repeats
-/// the path above it, so without a limit, deep nesting would make the output quadratic in the input.
+/// Below a longer path, the whole list or object is one property with JSON text and `type="tt:json"`. Each level
+/// repeats the path above it, so without a limit, deep nesting would make the output quadratic in the input.
 const PATH_MAX_BYTES: usize = 200;
 
 /// Extension properties that are collected until the writer is where the schema of NewsML-G2 allows them.

@@ -1,4 +1,4 @@
-//! Contains the statements of the operator's commands for users, OAuth2 clients and API keys, except those of the import.
+//! Contains the statements of the operator's commands for users, OAuth2 clients and API keys, except the import.
 //!
 //! A change that ends rights is recorded in the account log, from which every process learns which cached users, tokens
 //! and keys it must forget. The access and refresh tokens of one authorization of a client form a *token family*.
@@ -101,7 +101,7 @@ impl ReadTx<'_> {
         self.tx.list(sql, params![], |row| Ok((row.get("user_id")?, row.get("password")?)))
     }
 
-    /// Lists the API keys that are not revoked, in the order of their numbers, in a form that an import can write again.
+    /// Lists the API keys that are not revoked, in the order of their numbers, in a form that an import can write.
     pub fn list_key_hashes(&self) -> DbResult<Vec<NewApiKey>> {
         let sql = "SELECT key_hash, user_name, name, read_only
              FROM api_keys JOIN users USING (user_id)
@@ -214,8 +214,8 @@ impl WriteTx<'_> {
         self.tx.run("DELETE FROM families WHERE user_id = ?1", params![user])
     }
 
-    /// Logs the end of the credentials of `owner` that `sql` lists by hash, each as a `change`; if they are too many, logs
-    /// [`AccountChange::Everything`] once.
+    /// Logs the end of the credentials of `owner` that `sql` lists by hash, each as a `change`; if they are too many,
+    /// logs [`AccountChange::Everything`] once.
     fn log_ended(
         &self,
         sql: &str,
