@@ -1,6 +1,6 @@
 # Wirephoto in a container. The root file system may be read-only; /var/lib/wirephoto is what it
 # writes, and /tmp while videos and PDFs are read:
-#   docker run --read-only --tmpfs /tmp -v wirephoto:/var/lib/wirephoto -p 8080:8080 wirephoto
+#   docker run --name wirephoto --read-only --tmpfs /tmp -v wirephoto:/var/lib/wirephoto -p 8080:8080 wirephoto
 
 FROM rust:1.95-bookworm AS build
 # What ./run asks for, besides what the image has; the newest of the release, for its fixes.
@@ -28,7 +28,7 @@ COPY --from=build /src/target/release/wirephoto /usr/bin/wirephoto
 COPY media-store/demo /usr/share/wirephoto/demo
 COPY media-store/accounts.json /usr/share/wirephoto/accounts.json
 WORKDIR /usr/share/wirephoto
-# Settings of the environment count for every command: docker exec wirephoto wirephoto key list
+# Settings of the environment count for every command: docker exec wirephoto wirephoto user list
 ENV WIREPHOTO_SERVER__LISTEN=0.0.0.0:8080 \
     WIREPHOTO_DATA__DIR=/var/lib/wirephoto
 USER 10001:10001
