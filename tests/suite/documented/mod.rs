@@ -290,7 +290,16 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/guide/scopes.md", "wirephoto client add", Run("a_service_is_operated_as_documented")),
     ("docs/guide/scopes.md", "{\"client_id\"", Shown),
     ("docs/operations/production.md", "sudo apt install", Run(TEN_STEPS)),
-    ("docs/operations/production.md", "sudo install -m 640", Run(TEN_STEPS)),
+    (
+        "docs/operations/production.md",
+        "sudo install -m 640 -g wirephoto fullchain.pem",
+        Run(TEN_STEPS),
+    ),
+    (
+        "docs/operations/production.md",
+        "sudo install -m 640 -g wirephoto /dev/null",
+        Run(TEN_STEPS),
+    ),
     ("docs/operations/production.md", "[server]", Run(TEN_STEPS)),
     ("docs/operations/production.md", "sudo -u wirephoto wirephoto config check", Run(TEN_STEPS)),
     ("docs/operations/production.md", "[Service]", Shown),

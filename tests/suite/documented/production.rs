@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::MetadataExt,
     path::Path,
     process::{Command, Stdio},
 };
@@ -16,11 +17,12 @@ use crate::receivers::python;
 const PAGE: &str = "docs/operations/production.md";
 
 /// The first lines of the page's commands, in the order of the steps.
-const COMMANDS: [&str; 9] = [
+const COMMANDS: [&str; 10] = [
     "sudo apt install",
-    "sudo install -m 640",
+    "sudo install -m 640 -g wirephoto fullchain.pem",
     "sudo -u wirephoto wirephoto config check",
     "sudo systemctl restart",
+    "sudo install -m 640 -g wirephoto /dev/null",
     "sudo -u wirephoto wirephoto import",
     "sudo -u wirephoto wirephoto ingest",
     "sudo install -d",
@@ -103,13 +105,15 @@ fn a_server_is_set_up_in_the_ten_documented_steps() {
         ],
     );
     fs::write(home.path().join("etc/wirephoto.toml"), settings).unwrap();
-    fs::write(home.path().join("etc/accounts.json"), block(PAGE, "{").text).unwrap();
+    fs::write(home.path().join("accounts.json"), block(PAGE, "{").text).unwrap();
     let (photographs, backup) = (format!("{root}/photographs"), format!("{root}/backup/"));
     let commands = substitute(
         &COMMANDS.map(|start| block(PAGE, start).text).join("\n"),
         &[
             ("-g wirephoto ", ""),
             ("-o wirephoto ", ""),
+            // What an editor writes into the empty file.
+            ("/dev/null ", "accounts.json "),
             ("/etc/wirephoto/", &etc),
             ("/srv/photographs", &photographs),
             ("ID_", "quay_"),
@@ -125,4 +129,8 @@ fn a_server_is_set_up_in_the_ten_documented_steps() {
     let picture = fs::read(home.path().join("preview.jpg")).unwrap();
     assert!(picture.starts_with(&[0xff, 0xd8]));
     assert!(home.path().join("backup/wirephoto/backup.json").exists());
+    for name in ["accounts.json", "privkey.pem"] {
+        let mode = fs::metadata(home.path().join("etc").join(name)).unwrap().mode();
+        assert_eq!(mode & 0o007, 0, "others cannot read {name}");
+    }
 }
