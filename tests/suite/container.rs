@@ -99,7 +99,7 @@ fn the_settings_in_the_container_recipe_exist() {
 
 #[test]
 fn the_container_pages_name_existing_files() {
-    let install = block("docs/operations/kubernetes.md", "openssl rand").text;
+    let install = block("docs/operations/kubernetes.md", "umask 077; openssl rand").text;
     let rotation = block("docs/operations/kubernetes.md", "pod=$(kubectl").text;
     // Every entry of the Secret that the manifests mount, and every manifest except the example Secret.
     let secret = read("examples/kubernetes/secret.yaml");

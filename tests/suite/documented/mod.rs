@@ -256,11 +256,11 @@ const REGISTER: &[(&str, &str, Proof)] = &[
         Run("manual_and_completions_are_generated_as_documented"),
     ),
     ("docs/operations/install.md", "scrape_configs:", Shown),
-    ("docs/operations/kubernetes.md", "openssl rand", Outside(CLUSTER)),
+    ("docs/operations/kubernetes.md", "umask 077; openssl rand", Outside(CLUSTER)),
     ("docs/operations/kubernetes.md", "kubectl exec", Outside(CLUSTER)),
     ("docs/operations/kubernetes.md", "pod=$(kubectl", Outside(CLUSTER)),
     ("docs/operations/kubernetes.md", "[backup]", Settings),
-    ("docs/operations/kubernetes.md", "kubectl exec --namespace databases", Outside(CLUSTER)),
+    ("docs/operations/kubernetes.md", "umask 077", Outside(CLUSTER)),
     (
         "docs/operations/migration.md",
         "wirephoto migrate --config FILE --to postgres://USER",
