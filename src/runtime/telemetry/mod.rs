@@ -49,7 +49,8 @@ macro_rules! metric_table {
 metric_table! {
     Gauge START_TIME = "wirephoto_start_time_seconds":
         "Start time of this process, in seconds since 1970";
-    Counter REQUESTS = "wirephoto_http_requests_total": "Requests by route and status class";
+    Counter REQUESTS = "wirephoto_http_requests_total":
+        "Requests by route and status, such as 5xx";
     Histogram REQUEST_SECONDS = "wirephoto_http_request_seconds":
         "Seconds from request headers to response headers, by route";
     Counter SHED = "wirephoto_requests_shed_total":
@@ -61,8 +62,8 @@ metric_table! {
     Gauge WORKERS = "wirephoto_render_workers": "Render workers";
     Histogram RENDER_SECONDS = "wirephoto_render_seconds": "Seconds of one render, by operation";
     Histogram STAGE_SECONDS = "wirephoto_stage_seconds":
-        "Seconds of one stage of a render: queue, read, decode, blend, encode";
-    Counter RENDER_PATHS = "wirephoto_render_paths_total": "Renders by render path";
+        "Seconds of one stage of a render, by stage: queue, read, decode, blend, encode";
+    Counter RENDER_PATHS = "wirephoto_render_paths_total": "Renders by path (Wirephoto-Path)";
     Counter RENDERS = "wirephoto_renders_total":
         "Renders by outcome: done, failed, abandoned, too_slow, refused";
     Counter RENDERS_STALLED = "wirephoto_renders_stalled_total":
@@ -70,7 +71,7 @@ metric_table! {
     Counter DECODED_MEGAPIXELS = "wirephoto_decoded_megapixels_total": "Megapixels decoded";
     Counter CACHE_LOOKUPS = "wirephoto_cache_lookups_total":
         "Rendition cache look-ups by tier and outcome";
-    Gauge CACHE_BYTES = "wirephoto_cache_bytes": "Bytes held by a tier of the rendition cache";
+    Gauge CACHE_BYTES = "wirephoto_cache_bytes": "Bytes in the rendition cache, by tier";
     Counter ITEMS_CHANGED = "wirephoto_items_changed_total":
         "Items changed, as seen by this process";
 
@@ -129,7 +130,7 @@ metric_table! {
     Gauge MATCHING_LAG_SECONDS = "wirephoto_matching_lag_seconds":
         "Age in seconds of the oldest row of the item log that is not matched yet";
     Counter MATCHED_ITEMS = "wirephoto_matched_items_total": "Items matched with notifications";
-    Counter MATCHES = "wirephoto_matches_total": "Matches, by notification type";
+    Counter MATCHES = "wirephoto_matches_total": "Matches, by type of notification";
     Gauge NOTIFICATIONS = "wirephoto_notifications": "Notifications that items are matched with";
     Gauge QUEUED_ITEMS = "wirephoto_queued_items":
         "Items waiting in the queues of streams and scheduled mails";
@@ -171,12 +172,12 @@ metric_table! {
         "1; says which node this is, by node, host, listen (its address in the settings), role";
     Gauge NODES = "wirephoto_nodes": "Live nodes of the cluster";
     Gauge NODES_DIFFER = "wirephoto_nodes_differ":
-        "1 for a setting that differs on another live node";
+        "1 while another live node has another value, by setting";
     Gauge READY = "wirephoto_ready": "1 while this node is ready to serve requests";
     Gauge FAULT = "wirephoto_fault":
         "1 while this node has a fault, by fault: database, search, store, disk";
     Gauge DISK_FREE_BYTES = "wirephoto_disk_free_bytes":
-        "Bytes that can still be written to the file system of a volume: data or store";
+        "Bytes that can still be written to a file system, by volume: data, store";
     Gauge LEASE_HELD = "wirephoto_lease_held":
         "1 while this node holds a lease, by lease: matching, purging, sweeping, scrubbing";
     Gauge LEASE_VACANT_SECONDS = "wirephoto_lease_vacant_seconds":
