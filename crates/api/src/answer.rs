@@ -199,5 +199,6 @@ pub struct Removal;
 
 impl FileKind for Removal {
     const MEDIA_TYPE: &'static str = "text/plain";
-    const DESCRIPTION: &'static str = "Removed.";
+    const DESCRIPTION: &'static str =
+        "`removed`, as a JSON string with `Accept: application/json`.";
 }

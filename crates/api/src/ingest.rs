@@ -285,7 +285,8 @@ pub struct Withdrawal;
 
 impl FileKind for Withdrawal {
     const MEDIA_TYPE: &'static str = "text/plain";
-    const DESCRIPTION: &'static str = "Withdrawn.";
+    const DESCRIPTION: &'static str =
+        "`withdrawn`, as a JSON string with `Accept: application/json`.";
 }
 
 /// A change of an item by an editor.
