@@ -164,7 +164,8 @@ fn caption_hash(
     (usage != RenditionUsage::Thumbnail).then(|| entry.caption_of(association).1)
 }
 
-/// Returns whether a rendition is an open one with a size, and small (contract media-25).
+/// Returns whether a rendition is an open one with a size, and small. The caller excludes a size that leaves the named
+/// rendition as it is (contract media-25).
 fn is_small(name: RenditionName, operations: &[PictureOperation], size: Size) -> bool {
     let has_size =
         operations.iter().any(|operation| matches!(operation, PictureOperation::Resize(_)));
@@ -416,6 +417,7 @@ mod tests {
         check(&picture(4000, 6000), "-fit_w320_NormalPreview.jpg", false);
         // It is the Preview.
         check(&picture(300, 200), "-fit_w320_NormalPreview.jpg", false);
+        check(&picture(300, 200), "-fit_w320_NormalPreview.webp", false);
     }
 
     #[test]
