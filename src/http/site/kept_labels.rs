@@ -62,6 +62,18 @@ mod tests {
             notification,
             &[("Title", "Fire"), ("Notify me by", "E-mail on a schedule"), schedule],
         );
+        // The form sends the settings of every way to be notified.
+        let settings = "email=a%40b.example&when=own&cron=5+4+*+*+*&timezone=UTC&tr=d";
+        let title = ("Title", "Fire");
+        let address = ("E-mail address", "a@b.example");
+        check(
+            &format!("title=Fire&type=mobile&{settings}"),
+            &[title, ("Notify me by", "Push message")],
+        );
+        check(
+            &format!("title=Fire&type=email&{settings}"),
+            &[title, ("Notify me by", "E-mail"), address],
+        );
         let uri = "return_to=%2F&uri=http%3A%2F%2Fa%2Fmedia%2Fimage%2Fb&file=image%2Fb.jpg";
         check(uri, &[("Item", "image&#x2f;b")]);
         let channel = "method=sftp&setting.host=desk.example&active=on&setting.other=x";
