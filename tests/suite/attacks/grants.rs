@@ -134,6 +134,12 @@ fn an_order_that_administrators_approve_is_not_approved_by_its_buyer() {
     let page =
         Person::log_in(&server, "demo-buyer").page(&format!("/account/orders/{}", order.id));
     assert!(page.contains("Only administrators of your organization can approve"), "{page}");
+    // The page offers an approval only to users who may give it.
+    let approval = "id=\"approve-yes\"";
+    assert!(!page.contains(approval) && page.contains(">Reject<"), "{page}");
+    let chief = Person::log_in(&server, "chief");
+    let page = chief.page(&format!("/account/orders/{}", order.id));
+    assert!(page.contains(approval), "{page}");
     ApiCaller::login(&server, "chief").report(order.id, Some(LICENCE)).unwrap();
     assert_eq!(status(), 200);
     // Administrators neither approve their own orders nor approve without the scope.
@@ -143,13 +149,17 @@ fn an_order_that_administrators_approve_is_not_approved_by_its_buyer() {
     let own = chief.orders().remove(0).id;
     let refused = chief.report(own, Some(LICENCE)).unwrap_err();
     assert_eq!(refused.summary(), "403 second_person_required headers");
+    let page = Person::log_in(&server, "chief").page(&format!("/account/orders/{own}"));
+    assert!(!page.contains(approval) && page.contains("and not their own"), "{page}");
     let without_scope = ApiCaller::with_scopes(&server, "chief", "roles");
     let refused = without_scope.report(own, Some(LICENCE)).unwrap_err();
     assert_eq!(refused.summary(), "403 insufficient_scope headers");
     // The user who ordered can still report the item as unused.
     let other = "/media/image/demo-urtavla.jpg?agr=1003";
     assert_eq!(buyer.request(Method::GET, other, None).status(), 403);
-    buyer.report(buyer.orders()[0].id, None).unwrap();
+    let place = Person::log_in(&server, "demo-buyer")
+        .done(&format!("/account/orders/{}", buyer.orders()[0].id), &[("approve", "no")]);
+    assert_eq!(place, "/account/orders?done=rejected");
 }
 
 #[test]

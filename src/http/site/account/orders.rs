@@ -9,11 +9,12 @@ use super::{
 };
 use crate::http::form::see_other;
 use crate::http::site::item_links::ItemLinks;
+use crate::runtime::error::Result;
 use api::orders::{
     ChosenLicense, ListOrders, LoadOrder, ORDERS_SIZE_DEFAULT, Order, OrderUpdate, UpdateOrder,
 };
 use api::organization::LoadOrganization;
-use model::account::{AgreementType, OrderStatus};
+use model::account::{AgreementType, OrderId, OrderStatus};
 
 pub(super) async fn list(member: MemberRequest) -> PageResult {
     let list_page = ListPage::from_query(&member, &["status"], ORDERS_SIZE_DEFAULT)?;
@@ -94,15 +95,29 @@ async fn page(
         None => unless_refused(site.get(ItemLinks::new(&order.item.uri).pricelist).await)?,
     };
     let organization = unless_refused(site.ask(&LoadOrganization {}).await)?;
+    let may_approve = may_approve(site, &order).await?;
     let refusal = typed.as_ref().map(|(refusal, _)| refusal);
     let context = context! {
         order => Serde(order),
         currency => organization.and_then(|organization| organization.currency),
         licenses => Serde(pricelist),
+        may_approve,
         again => typed.as_ref().map(|(_, form)| form.template_value()),
         mistakes => form_errors(refusal),
     };
     site.page_with(status_of(refusal), "account/order.html", context)
+}
+
+/// Returns whether the visitor may approve the order. An agreement may require an administrator other than the user who
+/// ordered (contract purchases-15).
+async fn may_approve(site: &SiteRequest, order: &Order) -> Result<bool> {
+    if order.price.agreement.approver.is_none() {
+        return Ok(true);
+    }
+    let Some(principal) = site.principal().await? else { return Ok(false) };
+    let ordered = site.app.shared.access.orders.load(&principal, OrderId(order.id)).await?;
+    let user = principal.user();
+    Ok(user.access.admin && ordered.user != user.id)
 }
 
 /// Parses the id of an order in the address of its page. Fails with 404 if it is not a number.
