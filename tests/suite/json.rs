@@ -167,6 +167,9 @@ fn links_start_with_the_configured_address() {
     for (_, rendition) in renditions(&served) {
         assert!(rendition["href"].as_str().unwrap().starts_with("https://cdn.example/x/media/"));
     }
+    let page = server.get("/");
+    let policy = page.headers()["content-security-policy"].to_str().unwrap();
+    assert!(policy.contains("img-src 'self' https://cdn.example/x/media/;"), "{policy}");
 }
 
 #[test]

@@ -155,15 +155,17 @@ pub(crate) fn set_public_headers(app: &AppState, headers: &mut HeaderMap) {
 /// Builds the content security policy. Media may come from the CDN's host, everything else only from the site.
 /// Data for search engines in a page (`application/ld+json`) is not a script and needs no source.
 fn content_policy(app: &AppState, targets: FormTargets) -> HeaderValue {
-    let media = &app.shared.media.settings().media_url;
+    let base = &app.shared.media.settings().media_url;
+    // A source with a path covers the addresses below it only if it ends with a slash.
+    let media = format!("{base}/media/");
     let forms = match targets {
         FormTargets::OwnPages => "form-action 'self'; ",
         FormTargets::OAuthClients => "",
     };
     let policy = format!(
-        "default-src 'none'; script-src 'self'; connect-src 'self' {media}; style-src 'self'; \
-         font-src 'self'; img-src 'self' {media}; media-src 'self' {media}; base-uri 'none'; \
-         {forms}frame-ancestors 'none'"
+        "default-src 'none'; script-src 'self'; connect-src 'self' {base} {media}; \
+         style-src 'self'; font-src 'self'; img-src 'self' {media}; media-src 'self' {media}; \
+         base-uri 'none'; {forms}frame-ancestors 'none'"
     );
     // An invalid media URL must not leave the page without a policy.
     HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
