@@ -35,7 +35,9 @@ fn plain_url(path: &str, query: Option<&str>) -> Option<String> {
         return None;
     }
     let query = query.map(|query| format!("?{query}")).unwrap_or_default();
-    Some(format!("/media/{plain}{query}"))
+    // Relative to the folder of all media, which a proxy may serve below a path of its own (`server.media_url`).
+    let up = "../".repeat(path.matches('/').count());
+    Some(format!("{up}{plain}{query}"))
 }
 
 /// Decodes the percent-encoded characters that RFC 3986 §2.3 calls unreserved, once; all others stay encoded.
@@ -74,12 +76,13 @@ mod tests {
         let check = |path: &str, query: Option<&str>, expected: Option<&str>| {
             assert_eq!(plain_url(path, query).as_deref(), expected, "{path}");
         };
-        let plain = "/media/image/x-y_NormalPreview.jpg";
-        check("image/x-y_NormalPreview.jpg/", None, Some(plain));
+        let plain = "../image/x-y_NormalPreview.jpg";
+        let of_folder = "../../image/x-y_NormalPreview.jpg";
+        check("image/x-y_NormalPreview.jpg/", None, Some(of_folder));
         check("image/x%2Dy%5fNormalPreview%2Ejpg", None, Some(plain));
-        check("im%61ge/x%2dy_NormalPreview.jpg/", None, Some(plain));
-        check("image/x/", Some("agr=1%2D"), Some("/media/image/x?agr=1%2D"));
-        check("image/x/pricelist/", None, Some("/media/image/x/pricelist"));
+        check("im%61ge/x%2dy_NormalPreview.jpg/", None, Some(of_folder));
+        check("image/x/", Some("agr=1%2D"), Some("../../image/x?agr=1%2D"));
+        check("image/x/pricelist/", None, Some("../../../image/x/pricelist"));
         for other in [
             "",
             "image/x-y_NormalPreview.jpg",
