@@ -82,6 +82,8 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/guide/renditions.md", "/media/image/<id>-fit", Shown),
     ("docs/guide/renditions.md", "[media]", Settings),
     ("docs/guide/renditions.md", "<picture>", Shown),
+    ("docs/guide/renditions.md", "'use client';", Shown),
+    ("docs/guide/renditions.md", "import { defineProvider }", Shown),
     ("docs/guide/renditions.md", "curl -o preview.jpg", Run(RENDITIONS)),
     ("docs/guide/renditions.md", "curl -o small.webp", Run(RENDITIONS)),
     ("docs/guide/renditions.md", "curl http", Run(RENDITIONS)),
