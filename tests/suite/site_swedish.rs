@@ -38,7 +38,7 @@ const ADDRESSES: &str = "/nope /item/image/nope /collections/nope /notifications
 /// A valid notification; each entry of [`NOTIFICATIONS`] makes it invalid.
 const NOTIFICATION: &str = "step=save&type=scheduled-email&mediaType=image&title=t&\
     email=a%40b.example&when=own&cron=0+7+*+*+*&timezone=Europe/Stockholm";
-const NOTIFICATIONS: [&str; 18] = [
+const NOTIFICATIONS: [&str; 19] = [
     "title=",
     "email=nobody",
     "email=",
@@ -57,6 +57,7 @@ const NOTIFICATIONS: [&str; 18] = [
     "tr=x",
     "type=x",
     "mediaType=x",
+    "mediaType=",
 ];
 
 /// Forms with an error: their target and their fields. `LONG` stands for a text that is too long.

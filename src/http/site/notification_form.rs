@@ -197,9 +197,13 @@ impl NotificationForm {
         })
     }
 
-    fn media_type(&self) -> Result<NotificationMediaType, ApiRefusal> {
+    /// Parses the media type. Fails for a form without one, or with one that has no notifications.
+    pub(super) fn media_type(&self) -> Result<NotificationMediaType, ApiRefusal> {
         if self.media_type == ANY_MEDIA_TYPE {
             return Ok(NotificationMediaType(None));
+        }
+        if self.media_type.is_empty() {
+            return Err(ApiRefusal::invalid("required", "mediaType", "is missing"));
         }
         let Ok(media_type) = self.media_type.parse::<MediaType>() else {
             let words = MediaType::VARIANTS.join(", ");

@@ -170,6 +170,10 @@ fn show_form(
 /// `POST /notifications`: creates a notification, or runs its dry run.
 async fn create(posted: MemberForm) -> PageResult {
     let fields = NotificationForm::of_form(&posted.form)?;
+    // The media type is part of the path of either call.
+    if let Err(refusal) = fields.media_type() {
+        return show_refused_form(&posted, &fields, None, refusal).await;
+    }
     if posted.form.find("step") == Some("try") {
         return show_dry_run(&posted, &fields, None).await;
     }

@@ -262,6 +262,13 @@ fn notifications_work_without_scripts_escape_hostile_text_and_need_their_token()
     assert_eq!(location(&removed), "/notifications?done=removed");
     let unknown = plain.post("/notifications", &[("type", "pigeon"), ("title", "x")]);
     assert_eq!(unknown.status(), 400);
+    for step in ["save", "try"] {
+        let fields = [("step", step), ("type", "mobile"), ("title", "x"), ("q", "hamn")];
+        let untyped = plain.post("/notifications", &fields);
+        assert_eq!(untyped.status(), 400, "{step}");
+        let page = untyped.text().expect("text");
+        assert!(page.contains("MediaType is missing.") && page.contains("\"hamn\""), "{page}");
+    }
     // Anonymous visitors see none of it.
     let response = server.get("/notifications/new?q=a");
     assert_eq!(location(&response), "/o/login?return_to=%2Fnotifications%2Fnew%3Fq%3Da");
