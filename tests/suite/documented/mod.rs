@@ -138,6 +138,7 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/operations/cdn.md", "Surrogate-Key: ", Shown),
     ("docs/operations/cdn.md", "[cdn]", Settings),
     ("docs/operations/cdn.md", "[server]", Settings),
+    ("docs/operations/cluster.md", "[server]", Settings),
     ("docs/operations/compose.md", "mkdir -m 700", Run("tests/compose.sh")),
     (
         "docs/operations/compose.md",
