@@ -211,7 +211,7 @@ fn jpeg_image(
     Ok(Some(ConvertedImage { dictionary, content, mask }))
 }
 
-/// Converts an image whose samples are the output of lossless filters.
+/// Converts an image whose samples are the output of general-purpose filters.
 fn packed_image(
     scope: &mut DocumentScope<'_>,
     picture: &DocumentImage<'_>,

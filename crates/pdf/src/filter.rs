@@ -1,7 +1,8 @@
-//! Decodes the lossless stream filters: Flate, LZW, run-length, the two ASCII forms, and predictors.
+//! Decodes the stream filters for any data: Flate, LZW, run-length and the two ASCII forms, with predictors. Filters
+//! for images, such as DCT and CCITT fax, are left to the caller.
 //!
-//! Damaged data gives the data that could be decoded before the damage, as in other readers. ISO 32000-1 §7.4
-//! defines the formats.
+//! Damaged data gives the data that could be decoded before the damage, as in other readers; the ASCII filters skip
+//! invalid characters instead. ISO 32000-1 §7.4 defines the formats.
 
 use std::io::{Read, Write};
 
@@ -16,7 +17,7 @@ use crate::lzw;
 use crate::number::{count, dictionary_of, entry, resolve};
 use crate::predictor::{Predictor, unpredict};
 
-/// A stream's data after its lossless filters.
+/// A stream's data after its general-purpose filters.
 #[derive(Debug)]
 pub(super) struct DecodedStream {
     pub(super) bytes: Vec<u8>,
@@ -26,12 +27,13 @@ pub(super) struct DecodedStream {
     pub(super) predicted: bool,
 }
 
-/// The maximum number of filters that are decoded; real files have at most two.
+/// The maximum number of filters that are decoded; real files have at most two. The data stays encoded with further
+/// ones.
 const FILTERS_MAX: usize = 8;
 
 /// Decodes the filters of a stream, up to an image filter.
 ///
-/// Fails with [`PdfError::TooMuchData`] if the result exceeds the remaining `budget`.
+/// Fails with [`PdfError::TooMuchData`] if the outputs of the filters together exceed the remaining `budget`.
 pub(super) fn decode(
     document: &Document,
     dictionary: &Dictionary,
@@ -44,7 +46,7 @@ pub(super) fn decode(
     let mut current: Option<Vec<u8>> = None;
     for (name, parameters) in filters.iter().zip(parameters).take(FILTERS_MAX) {
         // An image filter comes last, and the caller decodes it.
-        if !is_lossless(name) {
+        if !is_general_purpose(name) {
             decoded.image_filter = Some((name.clone(), parameters));
             break;
         }
@@ -102,7 +104,7 @@ fn parameters_of_filter(document: &Document, object: &Object) -> Dictionary {
 }
 
 /// Returns whether a filter is decoded here, also by its abbreviation in inline images.
-fn is_lossless(name: &[u8]) -> bool {
+fn is_general_purpose(name: &[u8]) -> bool {
     matches!(
         name,
         b"FlateDecode"

@@ -25,7 +25,7 @@ impl<'a> DocumentScope<'a> {
         DocumentScope { document, budget: WorkBudget::new(limits), spaces: HashMap::new() }
     }
 
-    /// Returns the data of a stream after its lossless filters.
+    /// Returns the data of a stream after its general-purpose filters.
     pub(super) fn data(&mut self, stream: &Stream) -> Result<Vec<u8>, PdfError> {
         Ok(self.decoded(stream)?.bytes)
     }

@@ -4,8 +4,8 @@ use std::fmt::{self, Display, Formatter};
 
 use strum::{EnumIter, EnumString, IntoStaticStr};
 
-/// A property with numeric values, which are compared as numbers, not as words. Indexes have columns in this
-/// order.
+/// A property with numeric values, which are compared as numbers, not as words. Search indexes have a column for
+/// each variant, in this order, so a change requires a new `ANALYSIS` in the library `search-index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[derive(EnumIter, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
@@ -24,16 +24,17 @@ pub enum NumberField {
     SubjectConfidence,
     #[strum(serialize = "signals.multipagecount")]
     MultiPageCount,
-    /// The width of the upright picture in pixels, read from its file.
+    /// The width in pixels after the EXIF orientation is applied, read from the picture's file.
     Width,
-    /// The height of the upright picture in pixels, read from its file.
+    /// The height in pixels after the EXIF orientation is applied, read from the picture's file.
     Height,
 }
 
 model::impl_as_str!(NumberField);
 
 /// A finite number as an integer with the same order: the bits of an IEEE 754 double, of which all but the sign are
-/// flipped for negative numbers. Adjacent integers are adjacent doubles.
+/// flipped for negative numbers. Neighbouring doubles have neighbouring integers, except that -1, which would be
+/// negative zero, is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FiniteNumber(i64);
 

@@ -42,7 +42,7 @@ pub(super) const DATA_MINING: &str = "datamining";
 pub(super) const ORIENTATION: &str = "orientation";
 /// The colour of a picture. It is not a property of documents.
 pub(super) const COLOUR: &str = "colour";
-/// The coordinates of a place. They are not indexed, because numbers are not words and there may be many of them.
+/// The coordinates of a place. No query can name them, and there may be many, so they are skipped.
 pub(super) const GEOMETRY: &str = "geometry_geojson";
 
 /// Finds the indexed property with this path.
@@ -128,7 +128,7 @@ fn item_words(value: &str) -> Cow<'_, str> {
     }
 }
 
-/// The vocabularies of [`DIGITAL_SOURCE_TYPE`] and [`DATA_MINING`], without their schemes. The library `metadata`
+/// The vocabularies of [`DIGITAL_SOURCE_TYPE`] and [`DATA_MINING`], without `http` or `https`. The library `metadata`
 /// has them too, but this library depends only on `model`; a test of the server's search uses both.
 const VOCABULARIES: [&str; 2] =
     ["://cv.iptc.org/newscodes/digitalsourcetype/", "://ns.useplus.org/ldf/vocab/"];
@@ -141,10 +141,11 @@ pub(super) fn term_code(value: &str) -> &str {
     code.filter(|code| !code.is_empty()).unwrap_or(value)
 }
 
-/// The first names of the paths of indexed words and numbers, in alphabetical order, in which a document is indexed.
+/// The top-level properties with indexed words or numbers: the first segment of each path. Documents are indexed in
+/// this order, which is alphabetical.
 ///
-/// Headline, description, body, dates and what every item has are indexed apart. Names that are not properties of
-/// documents, such as [`COLOUR`], are here too, and no document has them.
+/// Headline, description, body, dates and what every item has are indexed separately. Names that are not properties
+/// of documents, such as [`COLOUR`], are included, and no document has them.
 pub(super) static TOP_LEVEL_NAMES: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
     let words = PROPERTIES.iter().map(|(name, _)| *name);
     let paths = words.chain(NumberField::iter().map(NumberField::as_str));
@@ -155,7 +156,7 @@ pub(super) static TOP_LEVEL_NAMES: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
 /// All properties that a query can name, except headline, description, body, dates and numbers, with
 /// [`IndexedProperty::in_free_text`]. Sorted by length first, so that most steps of a lookup compare two numbers.
 ///
-/// A new or removed property changes the codes of those behind it, so `ANALYSIS` in the library `search-index` has
+/// A new or removed property changes the codes of those after it, so `ANALYSIS` in the library `search-index` has
 /// to be raised.
 static PROPERTIES: LazyLock<Vec<(&str, bool)>> = LazyLock::new(|| {
     let in_free_text = FREE_PROPERTIES.split(' ').map(|name| (name, true));
@@ -175,8 +176,9 @@ const FREE_PROPERTIES: &str = "\
 
 /// The properties that a query has to name.
 ///
-/// A test lists the properties of the schema that no query can name: those of other items and renditions, names of
-/// vocabularies (`scheme`), which are the same for all items, layout, rights in other languages, and positions.
+/// A test lists the properties of the schema that no query can name: those of other items and renditions, identifiers
+/// of vocabularies (`scheme`), page layout, sports results as SportsML, machine-readable rights (`rightsinfo`), links
+/// to trust indicators, the version of the schema, and coordinates.
 const OTHER_PROPERTIES: &str = "\
     advice.environment.code advice.importance.code advice.lifetime.code advice.role \
     altids.originaltransmissionreference body_event.accreditation body_event.changedby \

@@ -9,7 +9,8 @@ use query::{DateRange, Facet, NumericRange, TextField, WordPattern};
 use roaring::RoaringBitmap;
 use tantivy::index::SegmentId;
 
-/// A condition whose documents are cached.
+/// A condition whose documents are cached. They depend only on the condition and the content of the segment, which
+/// never changes. A cached set may have removed documents, because queries intersect it with the live ones.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum FilterCondition {
     Words(WordPattern),
@@ -116,7 +117,7 @@ fn weigh_counts(_key: &(SegmentId, Facet, u64), cached: &Arc<CachedCounts>) -> u
 /// A cache of the facet counts of large sets.
 ///
 /// The key has only the size of a set. The entry has the set itself, which is compared on a hit. So queries with the
-/// same result share an entry, and of several sets of one size in a segment only the latest is cached.
+/// same result share an entry, and of several sets of one size only the latest is cached for a segment and facet.
 pub(crate) struct FacetCountCache {
     /// By segment, facet and number of documents of the set.
     counts: moka::sync::Cache<(SegmentId, Facet, u64), Arc<CachedCounts>>,
@@ -164,7 +165,7 @@ impl FacetCountCache {
 /// Collects documents of a segment, in any order and with repetitions, into one set.
 pub(crate) struct SetBuilder {
     max_doc: u32,
-    /// Few documents, as concatenated lists.
+    /// The added lists, concatenated, while they are short; then empty.
     sparse: Vec<u32>,
     /// Many documents, as one bit for each document of the segment.
     dense: Option<Vec<u8>>,

@@ -3,7 +3,7 @@
 //! Callers use [`ImageFormat`]; its methods call the functions of the [`ImageCodec`] that the module of the format
 //! defines. To add a format, add a module like `jpeg` and a variant of [`ImageFormat`], and list it in
 //! [`ImageFormat::all`], which the compiler does not check. Media URLs, MIME types and planned renditions are derived
-//! from the codecs.
+//! from the codecs. The formats that `.auto` chooses from are listed in `http::media::image_negotiation`.
 
 mod avif;
 mod boxes;
@@ -211,8 +211,8 @@ impl ImageFormat {
             return Err(RasterError::Unsupported(text));
         }
         let channels = picture.pixels.channels;
-        // Grey that the caller has converted still has one channel, so `output.colour` says whether it is sRGB. Four
-        // channels are CMYK, which is never converted before.
+        // Converted grey still has one channel, so only `output.colour` says whether it is in sRGB. Converted CMYK has
+        // three, so four channels were not converted, whatever `output.colour` says.
         let is_srgb = channels < 4 && picture.output.colour == OutputColour::Srgb;
         if self.stores_unconverted(channels) || is_srgb {
             return (self.codec().encode)(&picture);

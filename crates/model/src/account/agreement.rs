@@ -10,28 +10,31 @@ use super::{AgreementId, OrganizationId, ProductId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[derive(EnumString, IntoStaticStr, VariantNames)]
 pub enum AgreementType {
-    /// Delivers immediately, with no limit on downloads.
+    /// Permits every download at once, without a limit.
     Subscription,
-    /// Makes each download an order, which is delivered once it is approved (contract purchases-3).
+    /// Refuses a download and records an order for it; the item can be downloaded once the order is approved (contract
+    /// purchases-3).
     Direct,
     /// The same as `Direct`; the contract has both words.
     Normal,
-    /// Delivers immediately, up to the number of bought downloads.
+    /// Permits downloads at once, up to the number that was bought.
     Prepaid,
 }
 
 crate::impl_as_str!(AgreementType);
 
-/// The users who may approve orders under an agreement.
+/// The users who may approve orders under an agreement. It is stored with the agreement and read with an order, in
+/// [`OrderAgreement`](super::OrderAgreement).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum Approver {
-    /// The user who placed the order and the organization's administrators (contract purchases-14).
+    /// The user who placed the order and the organization's administrators (contract purchases-12).
     #[default]
     Owner,
-    /// Only the organization's administrators.
+    /// The organization's administrators, with the scope `admin`, except the one who placed the order (contract
+    /// purchases-15).
     Admin,
 }
 

@@ -1,12 +1,15 @@
 //! The permissions of a caller in the APIs, and the scopes that each requires.
 //!
 //! The consent page lists the permissions of this module's table that a client would get, and a test compares the
-//! table with `docs/guide/scopes.md`. `auth::Principal::require` checks the scopes of a permission. It does not check
-//! the access levels and roles of the user: APIs do that themselves, so a change of who may hold a permission must be
-//! made there too.
+//! table with `docs/guide/scopes.md`. APIs check the scopes of a row if they pass the permission to
+//! `auth::Principal::require` or `allows`. The other rows serve the consent page alone, and their scopes are checked
+//! elsewhere: `roles` at the entrance of every API, `admin` in `Principal::require_admin`, the scopes of a key in
+//! `Principal::require_login`. APIs check access levels and roles of the user themselves. So a change of such a scope,
+//! or of who may hold a permission, must be made there too.
 //!
 //! By default a client's scopes are not enforced: `roles` grants almost everything, as the contract says (contract
-//! login-14). With enforced scopes, each scope grants only the area that it is named after.
+//! login-14). With enforced scopes, `roles` still grants search, downloads, the caller's own orders and deliveries, and
+//! reading notifications; most other permissions need a further scope.
 
 use strum::{EnumMessage, VariantArray};
 
@@ -27,7 +30,7 @@ pub enum Permission {
     /// Download items that agreements cover.
     #[strum(message = "Download under your organization's agreements, which can cost money")]
     Download,
-    /// List and report the orders of the caller.
+    /// List the orders of the caller, and report their use: approve them under a licence, or reject them.
     #[strum(message = "See your orders, and approve them under a licence, which can cost money")]
     OwnOrders,
     /// Trigger deliveries, and list the caller's deliveries.
@@ -79,7 +82,7 @@ pub enum Permission {
     /// Read, write and download collections.
     #[strum(message = "See, create, change and delete your collections, and download them")]
     Collections,
-    /// List the orders and deliveries of the organization, and report the orders.
+    /// List the orders and deliveries of the organization, and report the use of its orders.
     #[strum(
         message = "See the orders and deliveries of your whole organization, and approve its \
                    orders, which can cost money"

@@ -1,4 +1,5 @@
-//! The JSON schema of documents: ttninjs 1.6, TT's variant of the IPTC's ninjs, compiled once.
+//! The JSON schema of documents: ttninjs 1.6, the variant of the IPTC's ninjs by the news agency TT,
+//! compiled once.
 
 use std::{fmt, sync::LazyLock};
 
@@ -62,6 +63,7 @@ pub(super) fn child_pointer(path: &str, name: &str) -> String {
 
 impl fmt::Display for SchemaViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The pointer of the document itself is empty, which would leave the message without a subject.
         let path = if self.path.is_empty() { "/" } else { &self.path };
         write!(f, "{path}: {}", self.message)
     }
