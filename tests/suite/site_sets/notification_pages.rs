@@ -267,7 +267,8 @@ fn notifications_work_without_scripts_escape_hostile_text_and_need_their_token()
         let untyped = plain.post("/notifications", &fields);
         assert_eq!(untyped.status(), 400, "{step}");
         let page = untyped.text().expect("text");
-        assert!(page.contains("MediaType is missing.") && page.contains("\"hamn\""), "{page}");
+        let is_named = page.contains("The media type is missing.");
+        assert!(is_named && page.contains("\"hamn\""), "{page}");
     }
     // Anonymous visitors see none of it.
     let response = server.get("/notifications/new?q=a");
