@@ -1,11 +1,12 @@
-//! Completes a text that is being typed, from the words and the facet values of the index.
+//! Completes a text that is being typed, from the words and the facet values of the index. A facet is a property by
+//! which hits are filtered, such as the place.
 //!
 //! Completing a word has two steps. The dictionary of the whole index, which knows nothing of the search, gives
-//! candidates: the most frequent words that begin with the last typed word. Then each candidate is counted among the
-//! documents that match the search, and dropped if it is in none of them, so a suggestion always finds something.
+//! candidates: the most frequent words that begin with the last typed word. Then candidates are counted among the
+//! documents that match the search, and dropped if they are in none of them, so a suggestion always finds something.
 //!
 //! The index has each word without accents (folded), and a word with accents also as written: `möte` is in the
-//! dictionary as `mote` and as `==möte`. Candidates and suggestions are spelled as most documents spell them.
+//! dictionary as `mote` and as `==möte`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -82,14 +83,14 @@ impl MatchedDocuments<'_> {
         size: usize,
         is_over: DeadlineCheck<'_>,
     ) -> Result<Vec<(String, u64)>> {
-        // One set of documents for each segment.
+        // One set of documents for each segment, which is a part of the index.
         let narrowed = match before {
             [] => self.sets.clone(),
             before => self.documents_matching(&all_of(before), is_over)?,
         };
         let mut counted: Vec<(String, u64)> = Vec::new();
         for (at, candidate) in candidates(self.snapshot, start, is_over)?.into_iter().enumerate() {
-            // The most frequent words of the index may be rare among the matches, so some more are counted.
+            // The most frequent words of the index may be rare among the matches, so this many are always counted.
             if at >= COMPLETION_CANDIDATES_MIN && counted.len() >= size {
                 break;
             }
@@ -108,8 +109,8 @@ impl MatchedDocuments<'_> {
     /// Counts the documents of `sets` that contain the candidate `text`, and decides its spelling; `None` if no
     /// document contains it or if it equals `start`. `sets` has one set for each segment.
     ///
-    /// The candidate has the usual spelling of the whole index. If `start` has no accents and most documents of `sets`
-    /// spell the word otherwise, the result has no accents either, and counts every spelling.
+    /// The candidate has the usual spelling of the whole index. If `start` has no accents, and fewer than half of the
+    /// documents of `sets` with the word have that spelling, the result has no accents either and counts all spellings.
     fn count_spelling(
         &self,
         mut text: String,
@@ -197,8 +198,9 @@ fn contains(value: &str, typed: &[Word]) -> bool {
 
 /// Lists the most frequent words of the index that begin with `start` and are longer.
 ///
-/// Spelled as most documents spell them, if that spelling begins with `start`; otherwise without accents. `mot` finds
-/// `motor`, and it finds `mote` even if every document has `möte`, which does not begin with `mot`.
+/// A `start` with accents finds only words with accents. Otherwise words are spelled as most documents spell them if
+/// that spelling begins with `start`, else without accents. `mot` finds `motor`, and it finds `mote` even if every
+/// document has `möte`, which does not begin with `mot`.
 fn candidates(
     snapshot: &IndexSnapshot,
     start: &Word,
@@ -215,8 +217,8 @@ fn candidates(
     Ok(found.into_iter().map(|(_, text)| text).collect())
 }
 
-/// The frequencies of words in all documents. They are approximate, good for sorting: a document counts once for each
-/// text field that contains the word, and in [`accented`](Self::accented) only once.
+/// The frequencies of words in all documents. They are approximate, good for sorting: in [`folded`](Self::folded) a
+/// document counts once for each text field that contains the word, in [`accented`](Self::accented) once.
 #[derive(Default)]
 pub(crate) struct Frequencies {
     /// The counts of all words, with and without accents, by the word without accents.
@@ -255,28 +257,28 @@ impl Frequencies {
     }
 
     /// Lists each word with its frequency, in the spelling that at least half of its documents have, and without
-    /// accents if no spelling with accents has that many. With `is_accented`, lists every spelling with accents and no
-    /// other.
-    pub(crate) fn spellings(self, is_accented: bool) -> impl Iterator<Item = (u64, String)> {
+    /// accents if no spelling with accents has that many. With `only_accented`, lists every spelling with accents and
+    /// no other.
+    pub(crate) fn spellings(self, only_accented: bool) -> impl Iterator<Item = (u64, String)> {
         let mut spelled: Vec<(u64, String)> = Vec::new();
         let mut respelled: HashSet<String> = HashSet::new();
         for (text, count) in self.accented {
             let Some(word) = words(&text).next() else { continue };
             let all = self.folded.get(&word.folded).copied().unwrap_or_default();
-            if is_accented || count * 2 >= all {
+            if only_accented || count * 2 >= all {
                 respelled.insert(word.folded);
                 spelled.push((count.max(all), text));
             }
         }
         let plain = self.folded.into_iter();
-        let plain = plain.filter(move |(word, _)| !is_accented && !respelled.contains(word));
+        let plain = plain.filter(move |(word, _)| !only_accented && !respelled.contains(word));
         spelled.into_iter().chain(plain.map(|(word, count)| (count, word)))
     }
 }
 
 /// Calls `each` with the terms of `field` that begin with `start`, and the number of their documents.
 ///
-/// A term occurs once for each segment that has it, with the documents of that segment. At most
+/// A term is passed once for each segment that has it, with the number of documents in that segment. At most
 /// [`COMPLETION_TERMS_MAX`] terms of a segment are read.
 fn read_terms(
     snapshot: &IndexSnapshot,
@@ -329,8 +331,8 @@ mod tests {
         list.iter().map(|(text, count)| ((*text).to_owned(), *count)).collect()
     }
 
-    fn check_spellings(frequencies: Frequencies, is_accented: bool, expected: &[(u64, &str)]) {
-        let mut found: Vec<(u64, String)> = frequencies.spellings(is_accented).collect();
+    fn check_spellings(frequencies: Frequencies, only_accented: bool, expected: &[(u64, &str)]) {
+        let mut found: Vec<(u64, String)> = frequencies.spellings(only_accented).collect();
         found.sort_unstable();
         let found: Vec<(u64, &str)> =
             found.iter().map(|(count, text)| (*count, text.as_str())).collect();
