@@ -1,4 +1,4 @@
-//! The provider's interface: uploads, changes and withdraws items over HTTP (contract ingest-8).
+//! Publishes and withdraws items over HTTP, for providers: callers with [`ROLE_PROVIDER`] (contract ingest-8).
 
 use api::ingest::{ItemPath, PutItem, RIGHTS_STATEMENT_BYTES_MAX, WithdrawItem};
 use axum::{
@@ -33,13 +33,13 @@ use model::account::ROLE_PROVIDER;
 use model::item::{DocumentError, RightsStatementError, parse_rights_statement};
 use model::{ItemId, ItemKey, MediaType};
 
-/// The name of the part that holds the document.
+/// The name of the part that holds the document, which is the JSON of the item.
 const ITEM_PART: &str = "item";
-/// The document in refusals.
+/// The name of the document in error messages.
 const DOCUMENT: &str = "The document";
-/// The name of the part with the source rights.
+/// The name of the part with the source rights, which the sender states for the files of the upload.
 const RIGHTS_PART: &str = "rights";
-/// Types of bodies that are a file and not a document, or their beginning.
+/// The beginnings of media types that declare a body as a file instead of a document.
 const FILE_TYPES: [&str; 4] = ["image/", "video/", "audio/", "application/pdf"];
 
 /// The endpoints that publish and withdraw items.
@@ -79,10 +79,10 @@ async fn put_item(request: ApiRequest<PutItem>) -> Result<Response> {
         audit::record(event.with_outcome(AuditOutcome::Failed).with_detail(&error));
         upload_error(error, is_document_only)
     })?;
-    // Released before the response is built: the spooled files occupy disk space, and other uploads may wait for
-    // the permit.
+    // Released before the response is built: the spooled files occupy disk space, and other uploads are refused
+    // while all permits are in use.
     drop((files, permit));
-    published(&app, &ingested).await
+    published_response(&app, &ingested).await
 }
 
 fn bundle_file(name: &str, file: &SpooledFile) -> BundleFile {
@@ -90,7 +90,7 @@ fn bundle_file(name: &str, file: &SpooledFile) -> BundleFile {
 }
 
 /// Responds with the document of a published item as it is served.
-pub(super) async fn published(app: &AppState, item: &IngestedItem) -> Result<Response> {
+pub(super) async fn published_response(app: &AppState, item: &IngestedItem) -> Result<Response> {
     // This node forgets the old versions at once, so that the response below shows the new version; other nodes
     // follow the item log.
     app.shared.media.item_changed(&item.replaced_items);
@@ -143,9 +143,10 @@ pub(super) fn authorize_provider(
     Ok((key?, app.shared.archive.uploads.admit()?))
 }
 
-/// Returns the item of a path, for a caller that may read stored items.
+/// Returns the key of the item that a path names. Fails unless the caller is a provider: others may not read stored
+/// documents and their changes.
 pub(super) fn readable_key(caller: &Principal, item: Result<ItemPath>) -> Result<ItemKey> {
-    // The refusal comes first: a caller that may not write learns nothing about the item.
+    // Checked first: a caller without the role learns nothing about the item.
     require_provider(caller)?;
     parse_item_key(item?)
 }
@@ -159,7 +160,7 @@ pub(super) fn require_provider(caller: &Principal) -> Result<()> {
     Err(Error::forbidden("provider_required", message))
 }
 
-/// Parses the id, for which there are rules that no pattern says.
+/// Parses the id of an item. Some rules for ids are not in the pattern of the API's description.
 fn parse_item_key(item: ItemPath) -> Result<ItemKey> {
     let ItemPath { media_type, id } = item;
     let id = ItemId::parse(&id).map_err(|cause| {
@@ -201,8 +202,8 @@ pub struct ItemUpload {
 
 /// Splits the body of an item of `media_type` into its parts, and writes files to `spool`.
 ///
-/// Fails with all problems of the parts, and if a part exceeds its limit. The rest of the body is then read, up to
-/// [`BODY_DISCARD_BYTES_MAX`].
+/// Fails with all problems of the parts, or at once if a part exceeds its limit. The rest of the body is then
+/// discarded, up to [`BODY_DISCARD_BYTES_MAX`].
 pub async fn read_upload(
     spool: &UploadSpool,
     media_type: MediaType,
@@ -266,7 +267,7 @@ async fn read_document_body(body: Body) -> Result<Vec<u8>> {
     Ok(document)
 }
 
-/// Appends a chunk to `bytes`. Fails if they are then more than `limit`; `what` names them in the refusal.
+/// Appends a chunk to `bytes`, or fails if they would be more than `limit`. `what` names the bytes in the error.
 fn append_chunk(bytes: &mut Vec<u8>, chunk: &Bytes, what: &str, limit: u64) -> Result<()> {
     // Checked before the chunk is copied, so that memory stays within the limit.
     if bytes.len() as u64 + chunk.len() as u64 > limit {
@@ -289,9 +290,7 @@ async fn drain_parts(parts: &mut Multipart) {
     }
 }
 
-/// Reads the parts: the document into memory, accepted files to disk.
-///
-/// Fails with all problems of the parts' names together.
+/// Reads the parts: document and rights into memory, accepted files to disk.
 async fn read_parts(
     spool: &UploadSpool,
     media_type: MediaType,
@@ -309,37 +308,35 @@ async fn read_parts(
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         let name = part_name(&field);
-        let allowed = match name.as_str() {
-            ITEM_PART | RIGHTS_PART => Ok(()),
-            _ => check_part_name(media_type, &name),
+        let mut refusal = match name.as_str() {
+            ITEM_PART | RIGHTS_PART => None,
+            _ => check_part_name(media_type, &name).err(),
         };
         let is_repeated = match name.as_str() {
             ITEM_PART => document.is_some(),
             RIGHTS_PART => rights.is_some(),
             _ => upload.files.iter().any(|(other, _)| *other == name),
         };
-        // Refused parts are read and discarded, so that all problems are reported in one response.
-        if let Err(problem) = allowed {
-            problems.push(problem);
-        } else if is_repeated {
+        if is_repeated {
             let message = format!("the part {name} occurs twice");
-            problems.push(ErrorDetail::of_rule("maximum", "body", name, message));
+            refusal = Some(ErrorDetail::of_rule("maximum", "body", name.as_str(), message));
+        }
+        if let Some(problem) = refusal {
+            problems.push(problem);
+            // Discarded, and the next part is read, so that one response reports all problems.
+            while let Some(chunk) = field.chunk().await.map_err(multipart_error)? {
+                discarded_bytes += chunk.len();
+                if discarded_bytes > BODY_DISCARD_BYTES_MAX {
+                    return Err(Error::invalid_parts(problems));
+                }
+            }
         } else if name == ITEM_PART {
             document = Some(read_part(&mut field, DOCUMENT, DOCUMENT_BYTES_MAX).await?);
-            continue;
         } else if name == RIGHTS_PART {
             rights = Some(read_rights(&mut field).await?);
-            continue;
         } else {
             let file = read_file(spool, &name, &mut field).await?;
             upload.files.push((name, file));
-            continue;
-        }
-        while let Some(chunk) = field.chunk().await.map_err(multipart_error)? {
-            discarded_bytes += chunk.len();
-            if discarded_bytes > BODY_DISCARD_BYTES_MAX {
-                return Err(Error::invalid_parts(problems));
-            }
         }
     }
     if document.is_none() {
@@ -371,7 +368,7 @@ fn check_part_name(media_type: MediaType, name: &str) -> Result<(), ErrorDetail>
     })
 }
 
-/// Reads a part of at most `limit` bytes; `what` names it in the refusal.
+/// Reads a part of at most `limit` bytes; `what` names it in the error.
 async fn read_part(field: &mut Field<'_>, what: &str, limit: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     while let Some(chunk) = field.chunk().await.map_err(multipart_error)? {
@@ -440,7 +437,8 @@ fn multipart_error(cause: MultipartError) -> Error {
     Error::invalid("body", "", "format", message).with_source(cause)
 }
 
-/// Builds the error response for an item that ingest refused.
+/// Builds the error response for an item that ingest refused. `is_document_only` is true if the body of the request is
+/// the document itself, not a part of it.
 pub(super) fn upload_error(error: IngestError, is_document_only: bool) -> Error {
     let refusals = error.into_refusals();
     let too_large =
@@ -449,13 +447,13 @@ pub(super) fn upload_error(error: IngestError, is_document_only: bool) -> Error 
     if let Some(refusal) = too_large {
         return Error::new(ErrorKind::TooLarge, refusal.to_string());
     }
-    let item = if is_document_only { "" } else { ITEM_PART };
+    let document_part = if is_document_only { "" } else { ITEM_PART };
     Error::invalid_parts(
-        refusals.iter().flat_map(|refusal| error_details(refusal, item)).collect(),
+        refusals.iter().flat_map(|refusal| error_details(refusal, document_part)).collect(),
     )
 }
 
-fn error_details(refusal: &FileRefusal, item: &str) -> Vec<ErrorDetail> {
+fn error_details(refusal: &FileRefusal, document_part: &str) -> Vec<ErrorDetail> {
     match &refusal.error {
         IngestError::Document(DocumentError::Schema(problems)) => {
             problems.iter().map(schema_detail).collect()
@@ -464,7 +462,7 @@ fn error_details(refusal: &FileRefusal, item: &str) -> Vec<ErrorDetail> {
             vec![body_detail("enum", property, error.to_string())]
         }
         IngestError::Document(error @ DocumentError::NotJson(_)) => {
-            vec![body_detail("format", item, error.to_string())]
+            vec![body_detail("format", document_part, error.to_string())]
         }
         error @ IngestError::NoPicture => {
             vec![body_detail("required", "NormalHires.jpg", error.to_string())]

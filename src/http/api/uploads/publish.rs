@@ -15,7 +15,7 @@ use crate::access::auth::Principal;
 use crate::archive::ingest::{PublishOutcome, PublishRequest};
 use crate::http::AppState;
 use crate::http::api::binding::{ApiRequest, ReadRequest};
-use crate::http::api::ingest::{published, upload_error};
+use crate::http::api::ingest::{published_response, upload_error};
 use crate::http::api::item_edits::template_edits;
 use crate::http::cache_policy::CachePolicy;
 use crate::http::protocol::respond;
@@ -77,7 +77,7 @@ pub(super) async fn publish(request: ApiRequest<PublishUpload>) -> Result<Respon
             let message = format!("the item {key} has changed while the upload was published");
             Err(Error::new(ErrorKind::Stale, message).with_code("version_conflict"))
         }
-        PublishOutcome::Published(item) => published(&app, &item).await,
+        PublishOutcome::Published(item) => published_response(&app, &item).await,
     }
 }
 
@@ -95,7 +95,7 @@ async fn find_complete(
     Err(Error::new(ErrorKind::Conflict, message).with_code("upload_incomplete"))
 }
 
-/// Parses the id, for which there are rules that no pattern says.
+/// Parses the id of the item. Some rules for ids are not in the pattern of the API's description.
 fn publish_request(sent: UploadPublish, template: MetadataEdits) -> Result<PublishRequest> {
     let id = sent.id.map(|id| ItemId::parse(&id)).transpose().map_err(|cause| {
         Error::invalid("body", "id", "pattern", format!("id is no id: {cause}"))
