@@ -1,4 +1,5 @@
-//! Creates and revokes API keys on behalf of their users.
+//! API keys that users create and revoke themselves. The operator, who runs the installation, creates keys by
+//! [`import`](super::import) and revokes them by [`operator`](super::operator).
 
 use jiff::Timestamp;
 
@@ -17,23 +18,23 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Stores a new key of an existing user. Returns `None` if the user already has `max` keys that are not
+    /// Stores a new key of an existing user. Returns `None` if the user already has `keys_max` keys that are not
     /// revoked.
     ///
-    /// Retains only the `max` newest keys that this user created and revoked, so that repeated creation and
-    /// revocation cannot fill the disk. Revoked keys of the operator stay, because an accounts file that
-    /// still contains one must not reactivate it.
+    /// Of the keys that the user created, only the `keys_max` newest revoked ones are retained, so that repeated
+    /// creation and revocation cannot fill the disk. Revoked keys that the operator created stay, because an accounts
+    /// file that still contains one must not reactivate it.
     pub fn make_key(
         &self,
         new: &NewApiKey,
-        max: usize,
+        keys_max: usize,
         now: Timestamp,
     ) -> DbResult<Option<ListedKey>> {
-        if self.list_live_keys(&new.user_name)?.len() >= max {
+        if self.list_live_keys(&new.user_name)?.len() >= keys_max {
             return Ok(None);
         }
         self.put_key(new, now)?;
-        // `put_key` writes keys of the operator, so the mark follows.
+        // `put_key` stores the key as one that the operator created.
         let sql = "UPDATE api_keys SET made_by_user = TRUE WHERE key_hash = ?1";
         self.tx.run(sql, params![new.key_hash])?;
         let sql = format!(
@@ -42,7 +43,7 @@ impl WriteTx<'_> {
                   WHERE user_name = ?1 AND made_by_user AND revoked_ms IS NOT NULL
                   ORDER BY key_id DESC {ALL_BEHIND} ?2)"
         );
-        self.tx.run(&sql, params![new.user_name, max])?;
+        self.tx.run(&sql, params![new.user_name, keys_max])?;
         let id = self.find_key_number(&new.key_hash)?;
         let keys = self.list_live_keys(&new.user_name)?;
         Ok(keys.into_iter().find(|key| Some(key.id) == id))
