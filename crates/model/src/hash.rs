@@ -1,33 +1,35 @@
-//! Content hashes: SHA-256 of blobs.
+//! Content hashes: SHA-256 of files, texts and secrets.
 
 use std::{fmt, str::FromStr};
 
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 use sha2::{Digest, Sha256};
 
-/// The SHA-256 of a blob, which is its key in the blob store. Printed as 64 lower-case hex digits.
+/// The SHA-256 of some bytes. The hash of a media file is its key in the blob store. Printed as 64 lower-case hex
+/// digits, parsed in either case.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[derive(DeserializeFromStr, SerializeDisplay)]
 pub struct ContentHash(pub [u8; 32]);
 
 impl ContentHash {
-    /// Computes the hash of a blob.
-    pub fn new(blob: &[u8]) -> Self {
-        Self(Sha256::digest(blob).into())
+    /// Computes the hash of `bytes`.
+    pub fn new(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
     }
 
-    /// Starts an incremental hash.
+    /// Starts a hash of bytes that arrive in pieces.
     pub fn hasher() -> ContentHasher {
         ContentHasher(Sha256::new())
     }
 
-    /// Returns the first 16 bytes as 22 characters of base64url, for names that are never decoded.
+    /// Returns the first 16 bytes as 22 characters of base64url, for entity tags and names that nothing decodes.
     pub fn short(&self) -> String {
         const DIGITS: &[u8; 64] =
             b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
         let mut text = String::with_capacity(22);
         // 128 bits make an accidental collision practically impossible and keep names short.
         for chunk in self.0[..16].chunks(3) {
+            // Up to three bytes, aligned to the left of the lower 24 bits.
             let mut word = [0u8; 4];
             word[1..=chunk.len()].copy_from_slice(chunk);
             let word = u32::from_be_bytes(word);
@@ -41,7 +43,7 @@ impl ContentHash {
     }
 }
 
-/// An incremental SHA-256 hash.
+/// A SHA-256 hash of bytes that arrive in pieces.
 #[derive(Clone)]
 pub struct ContentHasher(Sha256);
 
