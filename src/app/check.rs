@@ -300,7 +300,7 @@ impl ArchiveCheck<'_> {
 
     /// Returns the name of the item's file that refers to an original at present.
     pub(super) fn file_of(&self, named: NamedOriginal) -> FileOfItem {
-        let found = self.archive.db.read_blocking(move |tx| tx.files_of_version(named.doc));
+        let found = self.archive.db.read_blocking(move |tx| tx.files_of_version(named.version));
         file_of_original(found, named.hash)
     }
 

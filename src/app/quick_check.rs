@@ -126,10 +126,14 @@ mod tests {
     #[test]
     fn a_sample_has_no_original_twice_and_each_can_be_in_it() {
         let all: Vec<NamedOriginal> = (0..20_u8)
-            .map(|n| NamedOriginal { hash: ContentHash::new(&[n]), length: 1, doc: i64::from(n) })
+            .map(|n| NamedOriginal {
+                hash: ContentHash::new(&[n]),
+                length: 1,
+                version: i64::from(n),
+            })
             .collect();
         let docs = |count: usize| -> BTreeSet<i64> {
-            random_sample(all.clone(), count).iter().map(|one| one.doc).collect()
+            random_sample(all.clone(), count).iter().map(|one| one.version).collect()
         };
         assert_eq!(docs(7).len(), 7);
         assert_eq!(docs(20).len(), 20);
@@ -144,7 +148,7 @@ mod tests {
     fn named_and_stored_originals_are_compared() {
         let mut hashes: Vec<ContentHash> = (0..4_u8).map(|n| ContentHash::new(&[n])).collect();
         hashes.sort_unstable();
-        let named = |at: usize| NamedOriginal { hash: hashes[at], length: 10, doc: 0 };
+        let named = |at: usize| NamedOriginal { hash: hashes[at], length: 10, version: 0 };
         let stored = [(hashes[0], 10), (hashes[1], 9), (hashes[3], 10)];
         let found = StoreComparison::new(&[named(0), named(1), named(2)], &stored);
         assert_eq!(found.present, [named(0)]);

@@ -64,7 +64,7 @@ impl VerifiedDatabase {
     }
 
     fn file_of(&self, named: NamedOriginal) -> String {
-        file_of_original(self.read(move |tx| tx.files_of_version(named.doc)), named.hash)
+        file_of_original(self.read(move |tx| tx.files_of_version(named.version)), named.hash)
     }
 }
 

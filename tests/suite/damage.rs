@@ -216,7 +216,7 @@ fn row_damage() -> Vec<Seed> {
              WHERE id = 'small' AND document NOT LIKE '%pubstatus%';
              UPDATE items SET document = replace(document, '\"usable\"', '\"replaced\"')
              WHERE id = 'small'",
-            &[("row", "image/small: its document is replaced, its row usable")],
+            &[("row", "image/small: its document has the status replaced, its row usable")],
         ),
         by_sql(
             "a document that is no text",

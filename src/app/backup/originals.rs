@@ -75,5 +75,6 @@ fn copy_options(config: &Config, verify: bool) -> CopyParameters {
 fn listed_originals(store: &BlobStore) -> Result<Vec<NamedOriginal>> {
     let sizes = store.list_with_sizes().map_err(store_failed)?;
     // A store does not know its items, and a copy does not need them.
-    Ok(sizes.into_iter().map(|(hash, length)| NamedOriginal { hash, length, doc: 0 }).collect())
+    let named = sizes.into_iter().map(|(hash, length)| NamedOriginal { hash, length, version: 0 });
+    Ok(named.collect())
 }

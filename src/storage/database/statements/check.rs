@@ -1,4 +1,4 @@
-//! Checks the content of the database: its pages, references and items.
+//! Checks the content of the database: the pages of its file, references between rows, secrets and items.
 
 use super::{ReadTx, time};
 use crate::runtime::limits::CHECK_FLAWS_MAX;
@@ -8,20 +8,20 @@ use crate::storage::database::facts::{DatabaseFacts, DatabaseFlaw};
 use model::item::{Asset, Document};
 use model::{ContentHash, ItemKey};
 
-/// An original that an item names.
+/// An original that an item names: a media file as it was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NamedOriginal {
     pub hash: ContentHash,
     /// Expected length, in bytes.
     pub length: u64,
-    /// Number of the item's version.
-    pub doc: i64,
+    /// Number of the item's version, which is the `item_id` of its row.
+    pub version: i64,
 }
 
 /// The findings of a check of one state of the database.
 #[derive(Debug, Default)]
 pub struct DatabaseInspection {
-    /// The flaws found, at most [`CHECK_FLAWS_MAX`] of a kind.
+    /// The flaws found, at most [`CHECK_FLAWS_MAX`] of each query and a note that there are more.
     pub flaws: Vec<DatabaseFlaw>,
     /// The originals, each once, in the order of their hashes. An entry has 48 bytes.
     pub originals: Vec<NamedOriginal>,
@@ -53,14 +53,14 @@ impl ReadTx<'_> {
         self.tx.facts()
     }
 
-    /// Checks everything, which lasts as long as reading the whole database.
+    /// Runs all checks. They last as long as reading the whole database.
     pub fn inspect(&self) -> DatabaseInspection {
         let mut found = DatabaseInspection { is_complete: true, ..DatabaseInspection::default() };
         found.record(self.tx.page_flaws());
         found.record(self.reference_flaws());
         found.record(self.secret_flaws());
         // Flaws of rows are in `found` already; this adds an error of the query itself.
-        let items = self.collect_originals(&mut found, true).map(|()| Vec::new());
+        let items = self.add_originals(&mut found, true).map(|()| Vec::new());
         found.record(items);
         // One damaged page makes several of these checks fail with the same error.
         found.flaws.dedup();
@@ -70,19 +70,19 @@ impl ReadTx<'_> {
     /// Lists the originals that the items name, and the items whose files cannot be determined.
     pub fn named_originals(&self) -> DbResult<(Vec<NamedOriginal>, Vec<DatabaseFlaw>)> {
         let mut found = DatabaseInspection::default();
-        self.collect_originals(&mut found, false)?;
+        self.add_originals(&mut found, false)?;
         Ok((found.originals, found.flaws))
     }
 
-    /// Lists the originals of the oldest and the newest items, at most `items` items of each.
-    pub fn sample_originals(&self, items: usize) -> DbResult<Vec<ContentHash>> {
+    /// Lists the originals of the `items_max` oldest and the `items_max` newest items that have any.
+    pub fn sample_originals(&self, items_max: usize) -> DbResult<Vec<ContentHash>> {
         let mut found = Vec::new();
         for order in ["ASC", "DESC"] {
             let sql = format!(
                 "SELECT assets FROM items WHERE assets <> '[]' ORDER BY item_id {order} LIMIT ?1"
             );
-            let lists: Vec<String> = self.tx.list_values(&sql, params![items])?;
-            // An unreadable list names no originals. `check` reports it.
+            let lists: Vec<String> = self.tx.list_values(&sql, params![items_max])?;
+            // An unreadable list names no originals. The command `check` reports it.
             let assets =
                 lists.iter().filter_map(|list| serde_json::from_str::<Vec<Asset>>(list).ok());
             found.extend(assets.flatten().map(|asset| asset.blob()));
@@ -111,10 +111,10 @@ impl ReadTx<'_> {
         Ok(flaws)
     }
 
-    /// Reads all items into `found`, and their documents if `documents` is set. `found` is incomplete if the
-    /// originals of an item cannot be determined.
-    fn collect_originals(&self, found: &mut DatabaseInspection, documents: bool) -> DbResult<()> {
-        let read = self.read_items(found, documents);
+    /// Adds the originals of all items to `found`, and checks the items themselves if `checks_items` is set. `found` is
+    /// incomplete if the originals of an item cannot be determined.
+    fn add_originals(&self, found: &mut DatabaseInspection, checks_items: bool) -> DbResult<()> {
+        let read = self.read_items(found, checks_items);
         found.is_complete &= read.is_ok();
         // Also after an error, for the rows read until then.
         found.originals.sort_unstable();
@@ -122,9 +122,9 @@ impl ReadTx<'_> {
         read
     }
 
-    fn read_items(&self, found: &mut DatabaseInspection, documents: bool) -> DbResult<()> {
-        // Documents are most of the table, and a check of the files does not need them.
-        let document = if documents { "document" } else { "'' AS document" };
+    fn read_items(&self, found: &mut DatabaseInspection, checks_items: bool) -> DbResult<()> {
+        // Documents are most of the table, and their originals are listed without them.
+        let document = if checks_items { "document" } else { "'' AS document" };
         let sql = format!(
             "SELECT item_id, media_type, id, assets, {document}, pubstatus, order_ms, stored_ms,
                  embargoed_ms
@@ -138,16 +138,16 @@ impl ReadTx<'_> {
             });
             let read = match assets {
                 Ok(assets) => {
-                    let doc = row.get("item_id")?;
+                    let version = row.get("item_id")?;
                     found.originals.extend(assets.iter().map(|asset| NamedOriginal {
                         hash: asset.blob(),
                         length: asset.length(),
-                        doc,
+                        version,
                     }));
-                    if documents { check_item_row(row) } else { Ok(()) }
+                    if checks_items { check_item_row(row) } else { Ok(()) }
                 }
                 Err(why) => {
-                    // With unknown originals, a check must not call any file an orphan.
+                    // With unknown originals, no file may be called an orphan: one that no item names.
                     found.is_complete = false;
                     Err(why)
                 }
@@ -174,7 +174,7 @@ fn text<'a>(row: &'a dyn ResultRow, column: &str, what: &str) -> Result<&'a str,
     row.text(column).map_err(|why| format!("its {what} cannot be read: {why}"))
 }
 
-/// Checks that the row of an item can be read and matches its document. The error describes the fault.
+/// Checks that the row of an item can be read and has the status of its document. The error describes the fault.
 fn check_item_row(row: &dyn ResultRow) -> Result<(), String> {
     let media_type = text(row, "media_type", "media type")?;
     let id = text(row, "id", "id")?;
@@ -185,7 +185,7 @@ fn check_item_row(row: &dyn ResultRow) -> Result<(), String> {
     // Queries filter by the column, so a difference would hide or expose the item.
     let document_status = document.pub_status().as_str();
     if document_status != status {
-        return Err(format!("its document is {document_status}, its row {status}"));
+        return Err(format!("its document has the status {document_status}, its row {status}"));
     }
     for column in ["order_ms", "stored_ms", "embargoed_ms"] {
         let ms: DbResult<Option<i64>> = row.get(column);

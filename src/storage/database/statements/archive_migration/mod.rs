@@ -270,11 +270,11 @@ impl ReadTx<'_> {
         let mut named = Vec::new();
         let sql = "SELECT item_id, assets FROM items WHERE item_id > ?1 ORDER BY item_id";
         self.tx.each(sql, params![after], |row| {
-            let doc: i64 = row.get("item_id")?;
-            let what = format!("item number {doc}");
+            let version: i64 = row.get("item_id")?;
+            let what = format!("item number {version}");
             let assets: Vec<Asset> = parse_json(&what, row.text("assets")?)?;
             for asset in &assets {
-                named.push(NamedOriginal { hash: asset.blob(), length: asset.length(), doc });
+                named.push(NamedOriginal { hash: asset.blob(), length: asset.length(), version });
             }
             Ok(())
         })?;
