@@ -1,4 +1,5 @@
-//! Addresses that end in `.auto`: the rendition in the format that the client prefers.
+//! Media addresses that end in `.auto`: a rendition, which is a picture made of an original, in the format that the
+//! client prefers.
 
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -19,8 +20,8 @@ pub(super) fn is_negotiated(path: &str) -> bool {
 
 /// Resolves a path that ends in `.auto` to a rendition in the format that the client prefers.
 ///
-/// Formats that cannot hold the picture are skipped. If a rendition is ready only in a less preferred format, it
-/// is served while the preferred one is rendered.
+/// Formats that cannot hold the picture are skipped. If the rendition is ready only in a less preferred format, it
+/// is served while the preferred ones are rendered.
 ///
 /// Fails as [`Media::resolve`] does, and if the picture is too large for every format that the client accepts.
 pub(super) async fn resolve(
@@ -28,13 +29,13 @@ pub(super) async fn resolve(
     path: &MediaPath,
     request: &MediaRequest<'_>,
 ) -> Result<MediaAnswer> {
-    let mut slow = Vec::new();
+    let mut unready = Vec::new();
     let mut refusal = None;
     for format in accepted_formats(request.headers) {
         let formatted = path.clone().with_image_format(format);
         let mut rendition = match media.resolve(&formatted, request.caller).await {
             Ok(MediaAnswer::Rendition(rendition)) => rendition,
-            // Another format may hold a picture of this size.
+            // A different format may hold a picture of this size.
             Err(error) if is_about_format(&error) => {
                 refusal.get_or_insert(error);
                 continue;
@@ -42,18 +43,18 @@ pub(super) async fn resolve(
             other => return other,
         };
         if !media.is_ready(&rendition) {
-            slow.push(rendition);
+            unready.push(rendition);
             continue;
         }
-        // A request that costs money starts no render before it is paid.
-        for preferred in slow.into_iter().filter(|preferred| preferred.open) {
+        // Public ones only: nothing is rendered for a request that may have to be paid first.
+        for preferred in unready.into_iter().filter(|preferred| preferred.open) {
             let payer = RenderPayer::for_client(request.client);
             rendition.is_interim |= media.render_ahead(*preferred, payer);
         }
         return Ok(MediaAnswer::Rendition(rendition));
     }
     // No rendition is ready in any format, so the client waits for the preferred one.
-    match slow.into_iter().next() {
+    match unready.into_iter().next() {
         Some(rendition) => Ok(MediaAnswer::Rendition(rendition)),
         None => Err(refusal.unwrap_or_else(|| media::access::not_available(path))),
     }
@@ -65,15 +66,15 @@ fn is_about_format(error: &Error) -> bool {
         && error.details().iter().any(|detail| detail.path == "extension")
 }
 
-/// Shortens the cache lifetime of a rendition that is served in place of the preferred format.
+/// Shortens the cache lifetime of a public rendition that is served until a preferred format is rendered.
 pub(super) fn limit_caching(response: &mut Response, answer: &RenditionAnswer) {
     if answer.is_interim && answer.open {
         shorten_max_age(response);
     }
 }
 
-/// Makes caches revalidate soon, unless they must not store the response at all: 412 and 416 answer the
-/// preconditions of one client.
+/// Makes caches revalidate after some seconds. Errors, such as 412 and 416, are left as they are: they answer the
+/// preconditions or the range of one client. So is a response that shared caches must not store.
 fn shorten_max_age(response: &mut Response) {
     let status = response.status();
     let is_cacheable = status.is_success() || status == StatusCode::NOT_MODIFIED;
