@@ -1,5 +1,5 @@
-//! The transactions that have the statements as methods: for reading, for writing, and for claiming queue
-//! messages.
+//! The three kinds of transaction: for reading, for writing, and for claiming messages of a queue. Most of their
+//! methods are in [`statements`](super::statements).
 
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
@@ -28,11 +28,12 @@ impl<'a> ReadTx<'a> {
 /// A transaction that reads and writes. It dereferences to the same transaction for reading.
 pub struct WriteTx<'a> {
     read: ReadTx<'a>,
-    /// Changes of accounts made by this transaction.
+    /// Changes of accounts made by this transaction, for the caches of this process.
     pub(super) changes: RefCell<Vec<AccountChange>>,
-    /// Audit events recorded by this transaction.
+    /// Audit events recorded by this transaction, which are logged after the commit.
     pub(super) events: RefCell<Vec<AuditEvent>>,
-    /// The last row of the item log that this transaction wrote; 0 if there is none.
+    /// The number of the last row that this transaction wrote to the item log, the table of changes to items; 0 if it
+    /// wrote none.
     pub(super) item_row: Cell<i64>,
     /// The keys that encrypt secrets.
     pub(super) sealing_keys: &'a Keyring,
@@ -58,12 +59,12 @@ impl<'a> WriteTx<'a> {
     }
 }
 
-/// A transaction that claims queue messages, concurrently with a write and with other claims.
+/// A transaction that claims messages of a queue: it marks them as in flight for one incarnation, which is one run of a
+/// node. PostgreSQL runs it concurrently with a write and with other claims, SQLite as a write.
 ///
-/// It writes no rows that are ordered or followed, so it does not need the cluster write lock. It locks the
-/// rows that it must not share: first the row of the claiming incarnation, then rows of queues, skipping
-/// locked ones. So it never waits for a queue row and cannot be part of a deadlock, and the end of an
-/// incarnation waits for its claims.
+/// It does not need the write lock of the cluster, because it writes no rows whose order other nodes follow. It locks
+/// the rows that it must not share: first the row of the incarnation, then rows of queues, skipping locked ones. So it
+/// never waits for a queue row and cannot be part of a deadlock, and the end of an incarnation waits for its claims.
 pub struct ClaimTx<'a> {
     pub(super) tx: &'a dyn EngineTransaction,
 }
@@ -101,8 +102,8 @@ impl WriteTx<'_> {
         self.refuse("UPDATE", table)
     }
 
-    fn refuse(&self, what: &str, table: &str) -> DbResult<()> {
-        self.tx.run_script(&self.tx.refusing_script(what, table))
+    fn refuse(&self, change: &str, table: &str) -> DbResult<()> {
+        self.tx.run_script(&self.tx.refusing_script(change, table))
     }
 
     /// Makes the engine accept rows of a table again.
