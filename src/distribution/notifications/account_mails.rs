@@ -1,4 +1,4 @@
-//! Mails to users about their own accounts.
+//! Mails to users about their own accounts, such as a changed password.
 
 use uuid::Uuid;
 
@@ -11,7 +11,7 @@ use crate::transport::{Mail, MailAddress};
 use model::account::{MessageContent, OutboxMessage, PasswordLinkKind};
 
 impl Notifications {
-    /// Renders the mail of a message about an account; `None` if it is no longer needed or the user has no
+    /// Renders the mail of a message about an account; `None` if it is no longer needed or the user has no valid
     /// address.
     pub(super) async fn account_mail(&self, message: &OutboxMessage) -> Result<Option<Mail>> {
         let user = self.inner.services.auth.find_user(message.user).await?;
@@ -19,14 +19,14 @@ impl Notifications {
         let address = user.user().email_address.as_deref().and_then(MailAddress::parse);
         let Some(to) = address else { return Ok(None) };
         let user_name = user.user().user_name.clone();
-        let Some(content) = self.notice(message, user_name).await? else { return Ok(None) };
+        let Some(content) = self.mail_content(message, user_name).await? else { return Ok(None) };
         let settings = self.inner.settings.get();
-        let notice = AccountMail {
+        let mail = AccountMail {
             site_name: settings.site_name.clone(),
             site_url: settings.site_url.clone(),
             content,
         };
-        let rendered = self.inner.services.mail_templates.render_account_mail(&notice)?;
+        let rendered = self.inner.services.mail_templates.render_account_mail(&mail)?;
         Ok(Some(Mail {
             id: message.id.to_string(),
             at: message.created,
@@ -41,8 +41,9 @@ impl Notifications {
         }))
     }
 
-    /// Returns the content of the mail; `None` if its links have been used or revoked.
-    async fn notice(
+    /// Returns the content of the mail; `None` if its links have been used or revoked, or if the message is not about
+    /// an account.
+    async fn mail_content(
         &self,
         message: &OutboxMessage,
         user_name: String,
@@ -76,6 +77,7 @@ impl Notifications {
         }))
     }
 
+    /// Returns the content of the mail with links for choosing a password; `None` if none of them is valid any more.
     async fn password_links(&self, links: &[Uuid]) -> Result<Option<AccountMailContent>> {
         let links = links.to_vec();
         let now = clock::now();
