@@ -1,4 +1,8 @@
-//! Parses the index of a movie: its tracks, their durations and sizes.
+//! Parses the index of a movie, its `moov` box: tracks, durations and sizes.
+//!
+//! A track consists of samples: pictures, or pieces of sound. The index describes them all, except in a fragmented
+//! file, where `moof` boxes between the media data describe more of them. An edit list says which parts of a track are
+//! played, and after which delay.
 
 use crate::mp4::box_kind::BoxKind;
 use crate::mp4::boxes::{BoxFields, BoxIterator, find, load};
@@ -13,7 +17,7 @@ pub(super) struct MovieIndex {
     /// The duration stated in the movie header.
     duration: Option<u64>,
     matrix: DisplayMatrix,
-    /// True if samples also come in fragments.
+    /// True if fragments may describe further samples.
     pub(super) fragmented: bool,
     /// The duration with all fragments, in units of [`timescale`](Self::timescale).
     fragments_duration: Option<u64>,
@@ -26,6 +30,7 @@ pub(super) struct MovieIndex {
 pub(super) struct Track {
     pub(super) id: u32,
     is_enabled: bool,
+    /// The kind of the track, such as `vide` or `soun`.
     handler: [u8; 4],
     /// Time units per second of the track.
     pub(super) timescale: u32,
@@ -34,7 +39,7 @@ pub(super) struct Track {
     /// The duration after edits, in the movie's units; `None` if no edit list states it.
     edits_duration: Option<u64>,
     geometry: VideoGeometry,
-    /// The samples so far: the samples of the index, then the samples of fragments.
+    /// The timing of the samples that were read: first of the index, then of the fragments.
     pub(super) clock: SampleClock,
     /// The default duration of a sample in a fragment, in the track's units.
     pub(super) sample_duration: u32,
@@ -65,7 +70,8 @@ impl SampleClock {
         self.end = self.end.max(time);
     }
 
-    /// Returns the milliseconds from the first sample to the end of the last sample.
+    /// Returns the milliseconds from the first sample to the end of the last sample; `None` if there is no sample, or
+    /// if `timescale` is 0.
     pub(super) fn milliseconds(self, timescale: u32) -> Option<u64> {
         // `end` never moves back, so it is not before `start`.
         milliseconds(self.end - self.start?, timescale)
@@ -107,16 +113,16 @@ impl MovieIndex {
     /// Returns the movie's duration in milliseconds, 0 if unknown. All fragments must have been added first.
     pub(super) fn duration_ms(&self, limits: &VideoLimits) -> Result<u64, VideoError> {
         let header = self.duration.and_then(|duration| milliseconds(duration, self.timescale));
-        let clocks = self.tracks().filter_map(|track| track.clock.milliseconds(track.timescale));
-        let clocks = clocks.max();
+        let samples = self.tracks().filter_map(|track| track.clock.milliseconds(track.timescale));
+        let samples = samples.max();
         let found = if self.fragmented {
-            // Without `mehd` the header may cover only the samples of the index, so the longer duration counts.
+            // Without this total, the header may cover only the samples of the index, so the longer duration counts.
             let total = self.fragments_duration;
-            total.and_then(|total| milliseconds(total, self.timescale)).or(header.max(clocks))
+            total.and_then(|total| milliseconds(total, self.timescale)).or(header.max(samples))
         } else {
             header
                 .or_else(|| self.tracks().filter_map(|track| self.track_duration_ms(track)).max())
-                .or(clocks)
+                .or(samples)
         };
         let ms = found.unwrap_or(0);
         let max = limits.duration_ms;
@@ -182,8 +188,9 @@ fn parse_extends(mvex: &[u8], tracks: &mut [Track]) -> Result<Option<u64>, Video
             }
             b"trex" => {
                 let mut fields = BoxFields::new(b"trex", contents);
-                fields.skip(4)?;
+                fields.version_and_flags()?;
                 let id = fields.u32()?;
+                // The index of the sample description.
                 fields.skip(4)?;
                 let sample_duration = fields.u32()?;
                 for track in tracks.iter_mut().filter(|track| track.id == id) {
@@ -249,7 +256,8 @@ impl Track {
         })
     }
 
-    /// Parses the first entry of an `stsd` box. Later entries are for a change of codec within the track.
+    /// Parses the first entry of an `stsd` box, which describes the coding of the samples. Later entries are for a
+    /// change of codec within the track.
     fn parse_description(&mut self, stsd: &[u8]) -> Result<(), VideoError> {
         // Version, flags and the number of entries.
         let entries = stsd.get(8..).ok_or(VideoError::Damaged { kind: BoxKind(*b"stsd") })?;
@@ -262,9 +270,10 @@ impl Track {
         Ok(())
     }
 
+    /// Parses an `stts` box: runs of samples that have the same duration.
     fn parse_times(&mut self, stts: &[u8]) -> Result<(), VideoError> {
         let mut fields = BoxFields::new(b"stts", stts);
-        fields.skip(4)?;
+        fields.version_and_flags()?;
         let count = fields.u32()?;
         for mut entry in fields.entries(count, 8)? {
             let samples = u64::from(entry.u32()?);
@@ -275,7 +284,7 @@ impl Track {
     }
 }
 
-/// Parses the time units per second of a media, and its duration in these units.
+/// Parses an `mdhd` box: the time units per second of a track, and the duration of its media in these units.
 fn parse_media_header(mdhd: &[u8]) -> Result<(u32, Option<u64>), VideoError> {
     let mut fields = BoxFields::new(b"mdhd", mdhd);
     let version = fields.version_and_flags()?.0;
@@ -284,7 +293,8 @@ fn parse_media_header(mdhd: &[u8]) -> Result<(u32, Option<u64>), VideoError> {
     Ok((fields.u32()?, fields.duration(version)?))
 }
 
-/// Adds up all edits in the movie's units, empty ones included; `None` if the total is 0.
+/// Adds up the durations of all edits of an `elst` box, in the movie's units. Delays count too. `None` if the total
+/// is 0.
 fn parse_edits(elst: &[u8]) -> Result<Option<u64>, VideoError> {
     let mut fields = BoxFields::new(b"elst", elst);
     let version = fields.version_and_flags()?.0;
