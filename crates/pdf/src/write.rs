@@ -9,8 +9,8 @@ use crate::PdfError;
 
 /// Applies `changes`, drops unreferenced objects, and writes the document.
 ///
-/// A file with a cross-reference stream is again written with object streams, so that it does not grow. Fails if
-/// lopdf cannot write the result.
+/// A file whose table of object positions is a compressed stream is again written with such streams, so that it does
+/// not grow. Fails if lopdf cannot write the result.
 pub(super) fn write(
     mut document: Document,
     changes: BTreeMap<ObjectId, Object>,
@@ -41,6 +41,7 @@ pub(super) fn write(
     let options = SaveOptions::builder()
         .use_object_streams(uses_xref_streams)
         .use_xref_streams(uses_xref_streams)
+        // The usual level of zlib, from 0 to 9.
         .compression_level(6)
         .build();
     let mut bytes = Vec::new();
@@ -56,7 +57,7 @@ fn renumber(document: &mut Document) {
         objects.keys().zip(1..).map(|(id, number)| (*id, (number, 0))).collect();
     document.max_id = u32::try_from(objects.len()).unwrap_or(u32::MAX);
     document.objects = objects.into_iter().map(|(id, object)| (numbers[&id], object)).collect();
-    // Every object is referenced, so each is visited, once.
+    // No unreferenced objects are left, so this visits every object.
     document.traverse_objects(|object| {
         if let Object::Reference(id) = object {
             match numbers.get(id) {
