@@ -1,4 +1,4 @@
-//! `/account/security`: the visitor's password, sessions, applications and keys.
+//! `/account/security`: the visitor's password, sessions, API keys and the applications that may act for the visitor.
 
 use axum::{
     extract::{FromRequest, Path, Request, State},
@@ -21,16 +21,15 @@ pub(super) async fn show(member: MemberRequest) -> PageResult {
     page(&member, StatusCode::OK, None).await
 }
 
-/// Renders the page, with the error of the password form.
+/// Renders the page, with the error of the password form if there is one.
 async fn page(member: &MemberRequest, status: StatusCode, error: Option<&str>) -> PageResult {
     let site: &SiteRequest = member;
-    // The API identifies sessions by a hash, so the current session is recognized without sending the cookie's
-    // value.
-    let own = session_name(&ContentHash::new(member.visitor.cookie().as_bytes()));
+    // The API identifies sessions by a hash of the cookie, because the cookie itself would grant access.
+    let current_session = session_name(&ContentHash::new(member.visitor.cookie().as_bytes()));
     let sessions = site.ask(&ListSessions {}).await?.into_iter();
     // The page does not offer to end the current session.
-    let sessions =
-        sessions.map(|session| context! { current => session.id == own, ..Serde(session) });
+    let sessions = sessions
+        .map(|session| context! { current => session.id == current_session, ..Serde(session) });
     let sessions: Vec<_> = sessions.collect();
     let applications = site.ask(&ListApplications {}).await?;
     let keys = site.ask(&ListKeys {}).await?;
@@ -44,7 +43,7 @@ async fn page(member: &MemberRequest, status: StatusCode, error: Option<&str>) -
     site.page_with(status, "account/security.html", context)
 }
 
-/// `POST /account/security/password`: changes the password after verifying the current one. Ends every
+/// `POST /account/security/password`: changes the password after verifying the current one. Success ends every
 /// session, including this one.
 pub(super) async fn change(State(app): State<AppState>, request: Request) -> PageResult {
     // Extracting the form below consumes the request.
@@ -67,7 +66,7 @@ pub(super) async fn change(State(app): State<AppState>, request: Request) -> Pag
         PasswordOutcome::Flawed(flaw) => {
             page(&posted, StatusCode::BAD_REQUEST, Some(flaw.text())).await
         }
-        // `Gone` belongs to password links and does not occur here.
+        // `Gone` is the outcome of an invalid link for a new password, and does not occur here.
         PasswordOutcome::Wrong | PasswordOutcome::Gone => {
             page(&posted, StatusCode::FORBIDDEN, Some("The current password is wrong.")).await
         }
@@ -85,12 +84,12 @@ pub(super) async fn change(State(app): State<AppState>, request: Request) -> Pag
 /// `POST /account/security/sessions/{id}/end`: ends a session. The id `others` ends all sessions except the
 /// current one.
 pub(super) async fn end_session(Path(id): Path<String>, posted: MemberForm) -> PageResult {
-    let own = session_name(&ContentHash::new(posted.visitor.cookie().as_bytes()));
+    let current_session = session_name(&ContentHash::new(posted.visitor.cookie().as_bytes()));
     let ended: Vec<String> = match id.as_str() {
         "others" => {
             let names = posted.ask(&ListSessions {}).await?.into_iter().map(|session| session.id);
             // The visitor stays logged in, so that the page can confirm the action.
-            names.filter(|name| *name != own).collect()
+            names.filter(|name| *name != current_session).collect()
         }
         _ => vec![id],
     };
@@ -101,6 +100,7 @@ pub(super) async fn end_session(Path(id): Path<String>, posted: MemberForm) -> P
     Ok(see_other("/account/security?done=ended"))
 }
 
+/// `POST /account/security/applications/end`: ends the access of an application.
 pub(super) async fn revoke_application(posted: MemberForm) -> PageResult {
     posted.ask(&RevokeApplication { id: posted.form.text("application") }).await?;
     Ok(see_other("/account/security?done=ended"))
