@@ -1,10 +1,11 @@
-//! Collects records for operators, ingest errors and slow searches, until they are written to the database.
+//! Collects diagnostic records, ingest errors and slow searches that operators look up, until they are written to the
+//! database.
 //!
-//! Code that meets such an event calls [`DiagnosticLog::record`], which never waits. `app` writes the pending
-//! records every few seconds. Memory and table are bounded: the log holds [`DIAGNOSTICS_PENDING_MAX`] records
-//! and counts the others, equal records become one record with a count, and the table keeps the newest
-//! records of each kind. A record does not name the user: it helps to find a cause, and the audit log says
-//! who did what.
+//! Code that meets such an event calls [`DiagnosticLog::record`], which does not wait for the database. `app` writes
+//! the pending records every few seconds. Memory and table are bounded: the log holds [`DIAGNOSTICS_PENDING_MAX`]
+//! records and counts those that it drops, equal events become one record with a count, and the table keeps the newest
+//! records of each kind. A record does not name the user: it helps to find a cause, and the audit log says who did
+//! what.
 
 use std::{fmt::Display, sync::Arc, time::Duration};
 
@@ -14,11 +15,11 @@ use strum::{EnumIter, IntoStaticStr};
 
 use model::shorten;
 
-/// Diagnostic records that wait to be written, a kilobyte each; more are counted and dropped.
+/// Diagnostic records that wait to be written, about a kilobyte each; more are counted and dropped.
 const DIAGNOSTICS_PENDING_MAX: usize = 200;
-/// Characters of the file, item or query of a diagnostic record.
+/// Characters of the subject of a diagnostic record; the rest is cut off.
 const DIAGNOSTIC_SUBJECT_CHARS_MAX: usize = 300;
-/// Characters of the error or the parameters of a diagnostic record.
+/// Characters of the detail of a diagnostic record; the rest is cut off.
 const DIAGNOSTIC_DETAIL_CHARS_MAX: usize = 600;
 
 /// The kind of a diagnostic record.
@@ -33,7 +34,7 @@ pub enum DiagnosticKind {
 }
 
 impl DiagnosticKind {
-    /// Returns the word that the table uses.
+    /// Returns the name of the kind in the database.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -45,9 +46,9 @@ pub struct DiagnosticRecord {
     pub kind: DiagnosticKind,
     /// The time of the last occurrence.
     pub at: Timestamp,
-    /// The file or item, or the query of a search.
+    /// The file or item that was not ingested, or the query of the search.
     pub subject: String,
-    /// The error, or the parameters of a search.
+    /// The error of ingest, or the parameters of the search.
     pub detail: String,
     /// The longest duration of all occurrences, in milliseconds; `None` for an ingest error.
     pub duration_ms: Option<u32>,
@@ -89,12 +90,13 @@ impl DiagnosticRecord {
         }
     }
 
-    fn is_like(&self, other: &Self) -> bool {
+    /// Returns whether both record the same event, at different times.
+    fn is_same_event(&self, other: &Self) -> bool {
         (self.kind, &self.subject, &self.detail) == (other.kind, &other.subject, &other.detail)
     }
 
-    /// Counts a further occurrence.
-    fn repeat(&mut self, other: &Self) {
+    /// Adds the occurrences of an equal event.
+    fn add_occurrences(&mut self, other: &Self) {
         self.at = self.at.max(other.at);
         self.duration_ms = self.duration_ms.max(other.duration_ms);
         self.count = self.count.saturating_add(other.count);
@@ -123,12 +125,12 @@ pub struct PendingDiagnostics {
 }
 
 impl DiagnosticLog {
-    /// Adds a record. If an equal record is pending already, counts it there instead.
+    /// Adds a record. If a record of the same event is pending already, adds the occurrence to that one instead.
     pub fn record(&self, record: DiagnosticRecord) {
         let mut pending = self.pending.lock();
         // A linear search suffices: there are few records, and none in ordinary operation.
-        if let Some(same) = pending.records.iter_mut().find(|known| known.is_like(&record)) {
-            same.repeat(&record);
+        if let Some(same) = pending.records.iter_mut().find(|known| known.is_same_event(&record)) {
+            same.add_occurrences(&record);
         } else if pending.records.len() < DIAGNOSTICS_PENDING_MAX {
             pending.records.push(record);
         } else {
