@@ -1,5 +1,5 @@
-//! The filters of a search: the facet values among its matches, with their names and links, and the chips of the
-//! active filters.
+//! The filters of the search page: the values of each facet among the matches, with their names and links, and the
+//! chips of the active filters. A facet is a property by whose values items are filtered, such as the place.
 
 use std::collections::HashSet;
 
@@ -13,13 +13,13 @@ use super::{
 };
 use query::{Facet, FilterField, ItemFilter};
 
-/// Maximum number of values of a facet on the page.
+/// Maximum number of values of a facet on the page, unless more of them are active filters.
 const FACET_VALUES_MAX: usize = 12;
 /// Maximum length of the suggested title of a notification, in characters.
 const TITLE_CHARS: usize = 80;
-/// The offered orders, as values of the parameter `sort`.
+/// The offered orders, as values of the parameter `sort`: newest first, oldest first, best match first.
 const ORDERS: [&str; 3] = ["", "default:asc", "relevance"];
-/// The media types, in the order in which the page lists them.
+/// The media types, in the order in which the page lists them; `_all` searches every media type.
 const MEDIA_TYPES: [&str; 10] = [
     "image",
     "stockfoto",
@@ -42,12 +42,13 @@ pub(super) struct FacetChoice {
     label: String,
     /// Number of matches with the value.
     count: u64,
-    /// The link that toggles the value, or the exclusion if it is excluded.
+    /// The link that requires the value, or removes its filter if it is required or excluded.
     url: String,
+    /// True if the search requires the value.
     active: bool,
     /// The link that excludes the value; `None` if the value is already required or excluded.
     exclude_url: Option<String>,
-    /// True if the value is excluded.
+    /// True if the search excludes the value.
     excluded: bool,
 }
 
@@ -117,14 +118,14 @@ pub(super) fn required_facets(form: &SearchForm) -> impl Iterator<Item = Facet> 
 fn values(form: &SearchForm, facet: Facet, counted: &[FacetCount]) -> Vec<FacetCount> {
     let filters = form.filters.iter().filter(|own| own.field == FilterField::Facet(facet));
     let mut set: Vec<&str> = filters.map(|own| own.value.as_str()).collect();
-    // Products in the API's parameter `p` narrow the search as well, so the list includes them.
+    // The products in the API's parameter `p` are filters too.
     if facet == Facet::ProductCode {
         set.extend(form.p.iter().map(|code| code.trim_start_matches('-')));
     }
     let others = counted.iter().map(|count| count.key.as_str()).filter(|key| !set.contains(key));
-    let all =
-        // Values of active filters count towards the limit, so that the list does not grow with each click.
-        set.iter().copied().chain(others.take(FACET_VALUES_MAX.saturating_sub(set.len())));
+    // Values of active filters count towards the limit, so that the list does not grow with each click.
+    let others = others.take(FACET_VALUES_MAX.saturating_sub(set.len()));
+    let all = set.iter().copied().chain(others);
     all.map(|key| FacetCount { key: key.to_owned(), count: count_of(key, counted) }).collect()
 }
 
@@ -142,14 +143,13 @@ fn choice(
     value: String,
     count: u64,
 ) -> FacetChoice {
-    let wanted = ItemFilter::requiring(FilterField::Facet(facet), &value);
-    let unwanted = ItemFilter { is_excluded: true, ..wanted.clone() };
-    let mut active = form.filters.contains(&wanted);
-    let mut excluded = form.filters.contains(&unwanted);
-    let mut toggled = form.with_filter(&wanted);
-    let mut toggled_exclusion = form.with_filter(&unwanted);
-    // Products use the parameter `p`, as in the API. A product that the URL has as a facet is also removed as a
-    // facet.
+    let requirement = ItemFilter::requiring(FilterField::Facet(facet), &value);
+    let exclusion = ItemFilter { is_excluded: true, ..requirement.clone() };
+    let mut active = form.filters.contains(&requirement);
+    let mut excluded = form.filters.contains(&exclusion);
+    let mut toggled = form.with_filter(&requirement);
+    let mut toggled_exclusion = form.with_filter(&exclusion);
+    // Products use the parameter `p`, as in the API, unless the URL has the product as a facet.
     if facet == Facet::ProductCode && !active && !excluded {
         let excluded_code = format!("-{value}");
         active = form.p.contains(&value);
@@ -168,7 +168,7 @@ fn choice(
     }
 }
 
-/// A value that is offered regardless of the matches.
+/// A choice that is offered regardless of the matches.
 #[derive(Debug, Serialize)]
 pub(super) struct FixedChoice {
     value: &'static str,
@@ -181,7 +181,7 @@ pub(super) fn sizes(form: &SearchForm) -> Vec<FixedChoice> {
     SIZES_PX.into_iter().map(|px| fixed(form, FilterField::MinPx, px)).collect()
 }
 
-/// Lists the choices for terms of use.
+/// Lists the offered terms of use.
 pub(super) fn terms(form: &SearchForm) -> Vec<FixedChoice> {
     let values = FilterField::Terms.choices().unwrap_or_default();
     values.iter().copied().map(|value| fixed(form, FilterField::Terms, value)).collect()
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_narrows_stays_where_nothing_is_found() {
+    fn values_of_active_filters_are_listed_without_matches() {
         let filters = vec![filter("place.name:Bergen")];
         let wanted = SearchForm { filters, p: vec!["-FOTO".to_owned()], ..SearchForm::default() };
         let of = |key: &str, count| FacetCount { key: key.to_owned(), count };
