@@ -1,4 +1,4 @@
-//! Calls libwebp; the only `unsafe` code of the crate.
+//! Calls libwebp, the encoder in C; the only `unsafe` code of the crate.
 //!
 //! A [`Picture`] and an [`Output`] own the memory that the library allocated and free it when dropped. Neither
 //! leaves [`encode`], so only one thread uses each.
@@ -14,7 +14,8 @@ use libwebp_sys as webp;
 
 use crate::{METHOD_MAX, WebpError, WebpOptions};
 
-/// Encodes `rgb` as a file. `rgb` must have exactly three bytes for each pixel of `size`.
+/// Encodes `rgb` as a WebP file. `rgb` must have exactly three bytes for each pixel of `size`, whose sides are at most
+/// [`SIDE_PX_MAX`](crate::SIDE_PX_MAX).
 pub(crate) fn encode(size: Size, rgb: &[u8], options: WebpOptions) -> Result<Vec<u8>, WebpError> {
     let config = configuration(options)?;
     let mut picture = Picture::import(size, rgb)?;
@@ -41,22 +42,23 @@ fn configuration(options: WebpOptions) -> Result<webp::WebPConfig, WebpError> {
     Ok(config)
 }
 
-/// A picture whose planes the library allocated.
+/// A picture of three planes, brightness and two of chroma, which the library allocated.
 ///
-/// Boxed, because the library receives its address more than once.
+/// Boxed, because the library receives its address more than once, and the content of a box does not move.
 struct Picture(Box<webp::WebPPicture>);
 
 impl Picture {
-    /// Converts RGB to planes of 4:2:0.
+    /// Converts RGB to planes whose chroma has half the width and height (4:2:0).
     fn import(size: Size, rgb: &[u8]) -> Result<Picture, WebpError> {
-        // The safety argument below relies on this; the caller has checked it and returned an error.
+        // The safety argument below relies on this. The caller has refused other lengths with an error.
         assert_eq!(u64::try_from(rgb.len()), Ok(size.pixels() * 3), "three bytes a pixel");
         let empty = webp::WebPPicture::new()
             .map_err(|()| WebpError::Library { call: "WebPPictureInit", code: 0 })?;
         let mut picture = Picture(Box::new(empty));
+        // The import below then writes the planes, not a copy of the RGB pixels.
         picture.0.use_argb = 0;
-        picture.0.width = c_int::try_from(size.width).expect("at most 16,383");
-        picture.0.height = c_int::try_from(size.height).expect("at most 16,383");
+        picture.0.width = c_int::try_from(size.width).expect("at most SIDE_PX_MAX");
+        picture.0.height = c_int::try_from(size.height).expect("at most SIDE_PX_MAX");
         let stride = picture.0.width * 3;
         // SAFETY: the picture is initialised. The library reads `height` rows of `width` times three bytes, one
         // every `stride` bytes, which is the length of `rgb` as asserted above.
@@ -83,7 +85,7 @@ impl Drop for Picture {
     }
 }
 
-/// A buffer that the library grows.
+/// The buffer for the file, which the library grows. Boxed for the same reason as [`Picture`].
 struct Output(Box<webp::WebPMemoryWriter>);
 
 impl Output {
