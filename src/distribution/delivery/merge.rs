@@ -1,13 +1,14 @@
-//! Merges new settings of a channel into the stored ones and preserves secrets that its owner cannot read.
+//! Merges new settings of a channel, a user's destination for items, into the stored ones, and preserves secrets that
+//! its owner cannot read.
 
 use serde_json::{Map, Value};
 
 use crate::runtime::error::{Error, Result};
 
-/// The mask that replaces a secret in shown settings.
+/// The mask that replaces a secret when settings are shown.
 const HIDDEN: &str = "***";
 
-/// Settings that determine the destination of a channel and authenticate the remote system.
+/// Settings that determine the server to which a channel sends, and how that server proves its identity.
 const DESTINATION_SETTINGS: [&str; 11] = [
     "host",
     "port",
@@ -22,8 +23,9 @@ const DESTINATION_SETTINGS: [&str; 11] = [
     "ca",
 ];
 
-/// Settings that are masked or shortened although they give no access.
-const NOT_SECRET: [&str; 2] = ["ca", "url"];
+/// Hidden settings that may be retained while the destination changes: certificates are public, and a URL is only sent
+/// to its own server.
+const HARMLESS: [&str; 2] = ["ca", "url"];
 
 /// The settings of a channel as stored, and as shown without secrets.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +35,7 @@ pub(super) struct KnownSettings<'a> {
 }
 
 impl KnownSettings<'_> {
+    /// Returns whether the stored value of a setting is masked or shortened when it is shown.
     fn is_hidden(&self, name: &str) -> bool {
         self.stored.contains_key(name) && self.shown.get(name) != self.stored.get(name)
     }
@@ -77,18 +80,18 @@ pub(super) fn merge(
             preserved.push((name.clone(), value.clone()));
         }
     }
-    let secret = preserved.iter().map(|(name, _)| name.as_str());
-    let secret = secret.filter(|name| known.is_hidden(name) && !NOT_SECRET.contains(name));
-    let secret = secret.map(str::to_owned).next();
+    let secrets = preserved.iter().map(|(name, _)| name.as_str());
+    let mut secrets = secrets.filter(|name| known.is_hidden(name) && !HARMLESS.contains(name));
+    let retained_secret = secrets.next().map(str::to_owned);
     let mut merged = given;
-    // Shown settings are not always stored: a missing port is shown as the default number.
+    // A value that is given as shown is preserved if it is stored. Some are not: a missing port is shown as 21.
     merged.retain(|name, value| !value.is_null() && known.shown.get(name) != Some(value));
     merged.extend(preserved);
     // A remaining mask matches no stored secret and would be sent to the receiver as a password.
     refuse_masks(&merged)?;
     let is_moved =
         DESTINATION_SETTINGS.iter().any(|name| merged.get(*name) != known.stored.get(*name));
-    match secret {
+    match retained_secret {
         Some(name) if is_moved => {
             let message = format!(
                 "settings.{name} is missing: it is retained only while the channel has the same \
@@ -100,11 +103,11 @@ pub(super) fn merge(
     }
 }
 
-/// Fails if a setting is the mask that replaces secrets in listings.
+/// Fails if the value of a setting is the mask, or a URL with the mask as its path.
 pub(super) fn refuse_masks(settings: &Map<String, Value>) -> Result<()> {
     for (name, value) in settings {
         let text = value.as_str().unwrap_or_default();
-        // A webhook's URL is shown without its path, which many services use as a credential.
+        // The URL of a webhook is shown with the mask as its path, which many services use as a credential.
         let is_mask = text == HIDDEN || (name == "url" && text.ends_with("/***"));
         if is_mask {
             // The client chose the name, so the error repeats only its beginning.
