@@ -1,4 +1,5 @@
-//! Assembles the OpenAPI document: its head and error responses from `assets/openapi`, everything else from the endpoints.
+//! Assembles the OpenAPI document: its head, security schemes and error responses from `assets/openapi`, its operations
+//! from the declared endpoints, its schemas from all of them and the schema of news items.
 
 use serde_json::{Map, Value, json};
 
@@ -6,11 +7,11 @@ use super::news_item;
 use super::page::text;
 use crate::http::declared_endpoints;
 
-/// The document without operations: head, security schemes, error responses.
+/// The document without operations. It has placeholders, such as `${public}`, for the base URLs.
 const DOCUMENT: &str = include_str!("../../../assets/openapi/document.json");
 /// The description of the whole API.
 const DESCRIPTION: &str = include_str!("../../../assets/openapi/description.md");
-/// The names of the sections, in the order of the documentation page.
+/// The names of the sections of endpoints, in the order of the documentation page. Each is a tag of the document.
 const SECTION_NAMES: [&str; 14] = [
     "Content",
     "Notifications",
@@ -27,6 +28,7 @@ const SECTION_NAMES: [&str; 14] = [
     "Operation",
     "Operator",
 ];
+
 /// Base URLs of the service.
 #[derive(Clone, Copy, Debug)]
 pub struct BaseUrls<'a> {
@@ -48,8 +50,7 @@ impl BaseUrls<'_> {
 
 /// Assembles the document of the service at `bases`.
 ///
-/// The file is compiled in, so an error in it is a bug and panics. Every test that starts a server would
-/// detect it.
+/// Panics if the compiled-in file is not JSON, which every test that starts a server would detect.
 pub(super) fn assemble(bases: BaseUrls<'_>) -> Value {
     let mut document: Value =
         serde_json::from_str(&bases.fill(DOCUMENT)).expect("a test reads the file");
@@ -68,10 +69,11 @@ pub(super) fn assemble(bases: BaseUrls<'_>) -> Value {
     document
 }
 
-/// Names the base URLs of media and OAuth2 where they differ from the public one.
+/// Adds the base URL to the operations of media and OAuth2 if it differs from the public one.
 fn set_servers(paths: &mut Map<String, Value>, bases: BaseUrls<'_>) {
     for item in paths.values_mut() {
         for operation in item.as_object_mut().into_iter().flat_map(Map::values_mut) {
+            // The only tag of an operation is its section.
             let base = match text(&operation["tags"][0]) {
                 "Media" => bases.media,
                 "OAuth2" => bases.auth,
