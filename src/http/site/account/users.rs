@@ -1,4 +1,5 @@
-//! `/account/users`: pages on which administrators manage the users of their organization.
+//! `/account/users`: pages on which administrators manage the users of their organization. Forms that change users
+//! require a recent login ([`FreshMember`]).
 
 use axum::{extract::Path, http::StatusCode};
 use minijinja::{Value as PageValue, context, value::Serde};
@@ -57,18 +58,18 @@ pub(super) async fn create(posted: FreshMemberForm) -> PageResult {
     }
 }
 
-/// Responds after a user was created: confirms that the invitation was mailed, or shows the link to pass on.
+/// Responds after a user was created: confirms that the invitation was mailed, or shows its link.
 async fn after_creation(posted: &FreshMemberForm, user: &User) -> PageResult {
-    // Without a mail server the administrator must pass the link on, so the page shows it.
     if posted.app.shared.access.users.sends_mails() {
         return Ok(see_other("/account/users?done=invited"));
     }
+    // Without a mail server, the administrator must pass the link on.
     let id = user.base.id;
     let link = posted.ask(&SendPasswordLink { id }).await?;
     link_page(posted, id, link).await
 }
 
-/// Renders the page that shows a password link once.
+/// Renders the page with a link for choosing a password. No other page shows it.
 pub(super) async fn link_page(site: &SiteRequest, id: i64, link: PasswordLink) -> PageResult {
     let user = site.ask(&LoadOrganizationUser { id }).await?;
     let context = context! { link => Serde(link), of => Serde(user) };
@@ -79,7 +80,7 @@ pub(super) async fn show(Path(id): Path<String>, member: MemberRequest) -> PageR
     show_with_refusal(&member, parse_id(&id)?, None).await
 }
 
-/// Renders the page of a stored user, with the error of an action.
+/// Renders the page of a stored user, with the error of an action if there is one.
 pub(super) async fn show_with_refusal(
     site: &SiteRequest,
     id: i64,
@@ -95,7 +96,7 @@ pub(super) async fn show_with_refusal(
     page(site, fields, refusal)
 }
 
-/// Loads the access of the user `id`.
+/// Loads the state of the access of the user `id`, such as sessions and keys, for the page.
 async fn access(site: &SiteRequest, id: i64) -> Result<PageValue, PageError> {
     let access = explain_forbidden(site, site.ask(&LoadUserAccess { id }).await)?;
     // Administrators cannot deactivate themselves (contract users-18), so the page must not offer it.
@@ -135,6 +136,7 @@ fn explain_forbidden<T>(
     })
 }
 
+/// Returns the refusal of a form that is shown again with it. Any other refusal becomes the error of the page.
 fn check_form_refusal(site: &SiteRequest, refusal: ApiRefusal) -> Result<ApiRefusal, PageError> {
     match refusal.status {
         StatusCode::FORBIDDEN => Err(forbidden(site)),
@@ -142,9 +144,9 @@ fn check_form_refusal(site: &SiteRequest, refusal: ApiRefusal) -> Result<ApiRefu
     }
 }
 
+/// Returns the page that explains who has access, as an error.
 fn forbidden(site: &SiteRequest) -> PageError {
     let page = site.page_with(StatusCode::FORBIDDEN, "account/forbidden.html", context! {});
-    // `PageError` can carry a complete page, so the handler returns this one.
     page.map_or_else(|problem| problem, PageError::from)
 }
 
@@ -157,8 +159,8 @@ struct UserForm<'a> {
 }
 
 impl UserForm<'_> {
-    fn new_user(again: PageValue) -> Self {
-        Self { action: "/account/users/new", values: again, access: PageValue::from(()) }
+    fn new_user(values: PageValue) -> Self {
+        Self { action: "/account/users/new", values, access: PageValue::from(()) }
     }
 }
 
@@ -224,7 +226,7 @@ fn phone(form: &FormFields) -> PhoneNumberUpdate {
 }
 
 fn access_levels(form: &FormFields) -> UserRightsUpdate {
-    // Always sent, because a form does not contain an unticked check box, and omitting the property would keep the
+    // Both are always sent. A form does not contain an unticked check box, and an omitted property would keep the
     // right.
     let admin = Some(form.is_ticked("admin"));
     UserRightsUpdate { admin, mediebank: Some(form.is_ticked("mediebank")) }
