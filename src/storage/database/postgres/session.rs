@@ -1,4 +1,6 @@
-//! Runs one session with the server: its socket, prepared statements and notifications.
+//! Runs one session with a PostgreSQL server: its socket, prepared statements and notifications.
+//!
+//! Callers block. While one waits for an answer, its thread drives the asynchronous client, `tokio_postgres`.
 
 use std::{
     cell::{Cell, RefCell},
@@ -34,7 +36,7 @@ const DB_STATEMENT_MS: u64 = 60_000;
 /// Milliseconds after which a database server ends an idle transaction, so that a process that hangs does not
 /// block the writes of others.
 const DB_IDLE_MS: u64 = 60_000;
-/// Prepared statements cached per connection, more than there are.
+/// Prepared statements cached per connection. The program has fewer.
 const DB_STATEMENTS_MAX: usize = 512;
 
 /// A session with the server.
@@ -44,11 +46,11 @@ pub(super) struct ServerSession {
     pub(super) driver: ConnectionDriver,
 }
 
-/// The parts of a session besides the driver's client.
+/// The parts of a session besides the client of `tokio_postgres`.
 pub(super) struct ConnectionDriver {
     /// Drives the socket while a call waits for an answer; `None` once it ends.
     runtime: Option<Runtime>,
-    /// Prepared statements by their text in `statements`.
+    /// Prepared statements by their text, with parameters as `?1`.
     prepared: RefCell<HashMap<Box<str>, Statement>>,
     signals: Arc<ServerSignals>,
     /// Time limit for an answer, longer than the server's own timeouts.
@@ -88,7 +90,8 @@ impl ServerSession {
             // If the password cannot be read, no other host is tried, because all have the same.
             let config = server.login(config).map_err(|cause| unusable(server, &cause))?;
             let connecting = connect_to(server, &config, purpose, Arc::clone(&signals));
-            // The driver's timeout covers only the socket. A server may accept a connection and never answer.
+            // Twice the timeout of `tokio_postgres`, which covers only the socket: a server may accept a connection and
+            // never answer.
             match runtime.block_on(async { timeout(DB_CONNECT_TIME * 2, connecting).await }) {
                 Ok(Ok(client)) => {
                     server.prefer_host(index);
@@ -134,8 +137,9 @@ async fn connect_to(
     let (client, connection) = config.connect(server.tls()).await?;
     tokio::spawn(drive(connection, signals));
     client.batch_execute(&settings(purpose)).await?;
+    // Notifications announce writes of other processes. A standby does not support `LISTEN`, so there writes are found
+    // by polling.
     let follows = purpose == ConnectionPurpose::Follow;
-    // A standby does not support `LISTEN`, so changes are found by polling.
     if follows && !(server.only_reads && is_standby(&client).await?) {
         listen(server, &client).await?;
     }
@@ -145,7 +149,7 @@ async fn connect_to(
 /// SQLSTATEs of a server that does not support notifications, or does not permit them for this role.
 const NO_NOTIFY_CODES: [&str; 3] = ["0A000", "42601", "42501"];
 
-/// Subscribes to notifications. If the server cannot notify, changes are found by polling, as after a lost
+/// Subscribes to notifications of writes. If the server cannot notify, writes are found by polling, as after a lost
 /// notification.
 async fn listen(
     server: &PostgresServer,
@@ -172,8 +176,10 @@ async fn is_standby(client: &tokio_postgres::Client) -> Result<bool, tokio_postg
         .any(|message| matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some("t"))))
 }
 
-/// Returns the settings of a session as statements. Every statement has its index. A plan that scans a whole
-/// table results from outdated statistics, so sequential scans are disabled.
+/// Returns the settings of a session as statements.
+///
+/// Sequential scans are disabled: statements that must be fast have an index, which the planner would not use if its
+/// statistics were outdated. Statements are short, so compiling them (`jit`) and parallel workers would only cost time.
 fn settings(purpose: ConnectionPurpose) -> String {
     // All nodes wait for a node that hangs while it holds the write lock, so it gets less time.
     let idle = match purpose {
@@ -203,7 +209,7 @@ where
             }
             Ok(_) => {}
             Err(cause) => {
-                // The first reason is stored.
+                // Only the first reason is stored: it caused the later ones.
                 drop(signals.end.set(EngineError::from(cause).to_string()));
                 return;
             }
@@ -265,7 +271,7 @@ impl ConnectionDriver {
         }
         let statement = self.wait(transaction.prepare(&numbered(sql)))?;
         let mut prepared = self.prepared.borrow_mut();
-        // There are few texts. The limit only guards against statements with changing text.
+        // The limit only guards against statements whose text varies.
         if prepared.len() >= DB_STATEMENTS_MAX {
             prepared.clear();
         }
@@ -280,10 +286,11 @@ pub(super) fn number(found: &[SimpleQueryMessage]) -> DbResult<i64> {
         let SimpleQueryMessage::Row(row) = message else { return None };
         row.get(0)?.parse().ok()
     });
+    // Only queries of this table can find none.
     number.ok_or_else(|| damaged("table writer", &"it does not have its one row"))
 }
 
-/// Runs `work`, which blocks, on a separate thread if this one drives async tasks.
+/// Runs `work`, which blocks, on a separate thread if this one runs async tasks.
 pub(super) fn run_blocking<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     if Handle::try_current().is_err() {
         return work();
