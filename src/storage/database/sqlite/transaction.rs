@@ -1,4 +1,5 @@
-//! Runs transactions of SQLite: statements, rows and values of the driver.
+//! Runs statements in SQLite through its driver, `rusqlite`, and converts parameters and rows from and to the types
+//! that all engines share.
 
 use std::collections::HashSet;
 
@@ -17,7 +18,7 @@ use crate::storage::database::facts::{DatabaseFacts, DatabaseFlaw};
 
 impl ResultRow for rusqlite::Row<'_> {
     fn stored(&self, column: &str) -> DbResult<StoredValue<'_>> {
-        // Some of the driver's errors have only the position of the column.
+        // The name is added, because some errors of the driver have only the position of the column.
         let value = self.get_ref(column);
         let value = value.map_err(|cause| wrong_value(format!("column {column}: {cause}")))?;
         Ok(match value {
@@ -40,7 +41,7 @@ impl ToSql for SqlParam<'_> {
         Ok(ToSqlOutput::Borrowed(match self {
             Self::Null => ValueRef::Null,
             Self::Int(number) => ValueRef::Integer(*number),
-            Self::Bool(is) => ValueRef::Integer(i64::from(*is)),
+            Self::Bool(value) => ValueRef::Integer(i64::from(*value)),
             Self::Text(text) => ValueRef::Text(text.as_bytes()),
             Self::Blob(bytes) => ValueRef::Blob(bytes),
         }))
@@ -63,7 +64,7 @@ fn has_distinct_columns(statement: &Statement<'_>) -> bool {
     names.len() == statement.column_count()
 }
 
-/// Statements run in the open transaction of the connection, or each in its own.
+/// Statements run in the open transaction of the connection, or each in a transaction of its own.
 impl EngineTransaction for rusqlite::Connection {
     fn execute(&self, sql: &str, params: Params<'_>) -> DbResult<usize> {
         Ok(self.prepare_cached(sql)?.execute(bound(params))?)
@@ -101,7 +102,7 @@ impl EngineTransaction for rusqlite::Connection {
         })
     }
 
-    /// Returns the highest number for a table without AUTOINCREMENT, because SQLite stores no other.
+    /// Returns the highest number in the table if it has no AUTOINCREMENT, because SQLite then records no other.
     fn last_assigned_number(&self, table: &str, column: &str) -> DbResult<i64> {
         let tx: &dyn EngineTransaction = self;
         let assigned = "SELECT seq FROM sqlite_sequence WHERE name = ?1";
@@ -116,7 +117,7 @@ impl EngineTransaction for rusqlite::Connection {
         let tx: &dyn EngineTransaction = self;
         let raise = "UPDATE sqlite_sequence SET seq = max(seq, ?2) WHERE name = ?1";
         if !tx.changes(raise, params![table, number])? {
-            // A table appears there with its first row.
+            // SQLite adds a table to `sqlite_sequence` only with its first row.
             let new = "INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)";
             return tx.run(new, params![table, number]);
         }
