@@ -1,16 +1,18 @@
-//! Writes texts as cells of CSV (RFC 4180), which spreadsheets of every language show and do not compute.
+//! Writes texts as cells of CSV (RFC 4180), escaped so that no spreadsheet computes one as a formula, whichever
+//! separator it expects.
 
-/// First characters of a cell that a spreadsheet computes.
+/// First characters of a cell that spreadsheets compute as a formula.
 const FORMULA_STARTS: [char; 5] = ['=', '+', '-', '@', '\t'];
-/// Characters at which a spreadsheet of some language splits cells. If it splits at other separators than the file has,
-/// it does not know the quotes around a text, so a line break in the text splits too.
+/// Characters at which spreadsheets split cells: commas, semicolons or tabs, depending on their settings, and line
+/// breaks. If a spreadsheet does not expect the separator of the file, the quotes of a text do not begin a cell, so they
+/// do not protect its separators and line breaks.
 const SEPARATORS: [char; 5] = [',', ';', '\t', '\n', '\r'];
 
 /// Appends a text as a cell in quotes.
 ///
-/// Names and captions come from customers and sources, so an apostrophe stands before what a spreadsheet would read
-/// as a formula: at the beginning of the text, and behind each separator at which it may split the text. A quotation
-/// mark there may open a cell, which begins behind the mark.
+/// Names and captions come from customers and sources, so each character that could begin a formula gets an apostrophe
+/// in front: at the beginning of the text, after each of [`SEPARATORS`], and after a quotation mark in these places, which
+/// could open a cell.
 pub fn push_cell(line: &mut String, text: &str) {
     line.push('"');
     let mut begins_cell = true;
