@@ -7,15 +7,15 @@ use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 use crate::RenditionExtension;
 use crate::token;
 
-/// The extension of a document generated from the whole item, which follows the id or the id's crop.
+/// The extension of a file generated from the whole item. It follows the item's id; `.json` may also follow a crop.
 ///
-/// The longer of two extensions with the same ending comes first, so that the first match is the longest.
+/// The longer of two extensions with the same ending comes first, because [`FileExtension::split`] uses the first match.
 ///
 /// Contract media-4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[derive(EnumIter, IntoStaticStr)]
 pub enum DocumentExtension {
-    /// The list of sizes and formats of the item's picture.
+    /// The list of the item's renditions, with their sizes and formats.
     #[strum(serialize = ".renditions.json")]
     Renditions,
     /// The item's properties of IPTC Photo Metadata.
@@ -24,14 +24,16 @@ pub enum DocumentExtension {
     /// The item in ninjs 3, the news format of the IPTC.
     #[strum(serialize = ".ninjs.json")]
     Ninjs,
-    /// The news item document; the only extension that accepts a crop.
+    /// The news item document (ttninjs).
     #[strum(serialize = ".json")]
     Json,
+    /// The item in NewsML-G2, the XML format of the IPTC.
     #[strum(serialize = ".xml")]
     Xml,
-    /// The bundle of all files.
+    /// The item's files in one ZIP file.
     #[strum(serialize = ".zip")]
     Zip,
+    /// The text without markup, to copy and paste.
     #[strum(serialize = "-cutpaste.txt")]
     Cutpaste,
     /// The text as InDesign Tagged Text.
@@ -66,7 +68,7 @@ pub enum FileExtension {
 }
 
 impl FileExtension {
-    /// Returns the canonical spelling, with its dot.
+    /// Returns the canonical spelling, with the dot or hyphen at its beginning.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Rendition(extension) => extension.as_str(),
@@ -76,11 +78,10 @@ impl FileExtension {
 
     /// Splits a name into the text before its extension and the extension.
     ///
-    /// `-cutpaste.txt` and `-indesign.txt` each count as one extension. Case is ignored.
+    /// `-cutpaste.txt` and `-indesign.txt` each count as one extension, as does `.renditions.json`. Case is ignored.
     pub(crate) fn split(name: &str) -> Option<(&str, Self)> {
         let renditions = RenditionExtension::all().map(Self::Rendition);
         let documents = DocumentExtension::iter().map(Self::Document);
-        // `.renditions.json` also ends in `.json`; the list has the longer extension first.
         renditions
             .chain(documents)
             .find_map(|extension| Some((token::strip(name, extension.as_str())?, extension)))
