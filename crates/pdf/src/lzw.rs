@@ -1,34 +1,44 @@
 //! Decodes the LZW filter of PDF: codes of 9 to 12 bits, most significant bit first (ISO 32000-1 §7.4.4).
+//!
+//! A code below 256 is a byte. Decoding a code adds an entry to a table: the bytes of the code before it, followed by
+//! its own first byte. Later codes refer to these entries.
 
+/// The code that empties the table.
 const CLEAR: usize = 256;
+/// The code at the end of the data.
 const END: usize = 257;
+/// The code of the table's first entry.
+const FIRST_ENTRY: usize = 258;
+/// The number of codes of 12 bits, which bounds the table.
 const CODES: usize = 4096;
 
-/// Decodes LZW to at most `max` bytes. With `early_change`, the default, the code width grows one code early.
+/// Decodes LZW to at most `max` bytes. Damaged data gives the bytes before the damage.
+///
+/// `early_change` is the parameter `EarlyChange` of the filter: if true, codes get longer one code before they have to.
 pub(super) fn decode(input: &[u8], early_change: bool, max: usize) -> Vec<u8> {
     let early = usize::from(early_change);
     let mut bytes: Vec<u8> = Vec::new();
-    // The text of each code is a range of the output: start and length.
+    // The bytes of each entry are a range of the output: start and length.
     let mut entries: Vec<(usize, usize)> = Vec::with_capacity(CODES);
     let mut previous: Option<(usize, usize)> = None;
     let mut reader = LzwCodes { input, position: 0 };
     while bytes.len() < max {
-        let Some(code) = reader.next(width(258 + entries.len() + early)) else { break };
-        match code {
-            CLEAR => {
-                entries.clear();
-                previous = None;
-                continue;
-            }
-            END => break,
-            _ => {}
+        let bits = width(FIRST_ENTRY + entries.len() + early);
+        let Some(code) = reader.next(bits) else { break };
+        if code == END {
+            break;
+        }
+        if code == CLEAR {
+            entries.clear();
+            previous = None;
+            continue;
         }
         let start = bytes.len();
-        // Added before the code is looked up, because the code may be this new entry. The last byte of the entry
-        // is the first byte of the next text, so the range grows by one.
+        // Added before the code is looked up, because the code may be this new entry. The bytes of the code follow the
+        // previous ones in the output, so the range only grows by the first of them.
         if let Some((from, length)) = previous
             // A full table does not change until the encoder clears it.
-            && entries.len() < CODES - 258
+            && entries.len() < CODES - FIRST_ENTRY
         {
             entries.push((from, length + 1));
         }
@@ -36,8 +46,8 @@ pub(super) fn decode(input: &[u8], early_change: bool, max: usize) -> Vec<u8> {
             bytes.extend(u8::try_from(code));
         } else {
             // A code without an entry means damage; the data before it is kept.
-            let Some(&(from, length)) = entries.get(code - 258) else { break };
-            // The newest text may overlap the byte that is being written.
+            let Some(&(from, length)) = entries.get(code - FIRST_ENTRY) else { break };
+            // Byte by byte, because the newest entry may end with a byte that this loop writes.
             for at in from..from + length {
                 let Some(&byte) = bytes.get(at) else { return bytes };
                 bytes.push(byte);
@@ -49,9 +59,9 @@ pub(super) fn decode(input: &[u8], early_change: bool, max: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns the number of bits of a code if `next` is the next free code.
-fn width(next: usize) -> usize {
-    match next {
+/// Returns the number of bits of a code if the table's next entry gets the code `next_entry`.
+fn width(next_entry: usize) -> usize {
+    match next_entry {
         0..=511 => 9,
         512..=1023 => 10,
         1024..=2047 => 11,
@@ -59,6 +69,7 @@ fn width(next: usize) -> usize {
     }
 }
 
+/// Reads codes from compressed data.
 struct LzwCodes<'a> {
     input: &'a [u8],
     /// The position in bits.
