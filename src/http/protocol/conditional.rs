@@ -7,7 +7,7 @@
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// 31 December 9999, 23:59:59: the last second that an HTTP date can express.
+/// 31 December 9999, 23:59:59 UTC: the last second that an HTTP date can express.
 const DATE_MAX_UNIX_S: u64 = 253_402_300_799;
 
 /// A strong entity tag, without its quotes.
@@ -95,7 +95,7 @@ pub fn evaluate(
         TagMatch::Absent | TagMatch::Matches => {}
     }
     match tags_match(headers, header::IF_NONE_MATCH, |tag| tag.matches_weakly(etag)) {
-        // A read needs no bytes; a write with `If-None-Match` must not overwrite an existing representation.
+        // The client of a read has the representation; a write with `If-None-Match` must not replace it.
         TagMatch::Matches if is_read => PreconditionOutcome::NotModified,
         TagMatch::Matches => PreconditionOutcome::Failed,
         TagMatch::Absent
@@ -141,7 +141,7 @@ pub fn if_range_holds(headers: &HeaderMap, validators: &Validators) -> bool {
     }
 }
 
-/// Parses an HTTP date in any of its three forms as Unix seconds; `None` when it is invalid.
+/// Parses an HTTP date in any of its three forms as Unix seconds; `None` when it is invalid or before 1970.
 ///
 /// RFC 9110 §5.6.7.
 pub fn parse_date(text: &str) -> Option<u64> {
@@ -156,7 +156,7 @@ pub fn print_date(unix_s: u64) -> HeaderValue {
     HeaderValue::from_str(&text).expect("a date is a field value")
 }
 
-/// Parses the date of a field that occurs exactly once.
+/// Parses the date of a field; `None` unless the field occurs exactly once and is a date.
 fn single_date(headers: &HeaderMap, field: HeaderName) -> Option<u64> {
     let mut values = headers.get_all(field).iter();
     let value = values.next()?;
@@ -178,6 +178,7 @@ impl EntityTagRef<'_> {
     }
 }
 
+/// Compares each tag of a list with `matches`; `*` matches any representation.
 fn tags_match(
     headers: &HeaderMap,
     field: HeaderName,
