@@ -439,4 +439,9 @@ impl WriteTx<'_> {
              ON CONFLICT (name) DO UPDATE SET value = excluded.value";
         self.tx.run(sql, params![name, value])
     }
+
+    /// Removes the row of `state` with that name.
+    pub fn remove_state(&self, name: &str) -> DbResult<()> {
+        self.tx.run("DELETE FROM state WHERE name = ?1", params![name])
+    }
 }

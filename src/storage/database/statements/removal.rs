@@ -112,9 +112,4 @@ impl WriteTx<'_> {
                  AND NOT EXISTS (SELECT 1 FROM metadata_templates WHERE organization_id = ?1)";
         self.tx.changes(sql, params![stated.id])
     }
-
-    /// Removes the row of `state` with that name.
-    pub fn remove_state(&self, name: &str) -> DbResult<()> {
-        self.tx.run("DELETE FROM state WHERE name = ?1", params![name])
-    }
 }
