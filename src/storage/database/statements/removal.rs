@@ -1,4 +1,5 @@
-//! Removes accounts with everything that belongs to them alone.
+//! Removes users, clients and API keys with everything that belongs to them alone, then the agreements, products and
+//! organizations of an accounts file that are no longer used.
 
 use jiff::Timestamp;
 
@@ -13,9 +14,9 @@ use model::account::{Organization, UserId};
 /// The outcome of removing a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemovedUser {
-    /// It was removed, with its keys, channels, collections and notifications.
+    /// The user is removed, with its keys, channels, collections and notifications.
     Removed,
-    /// Orders refer to it, so it was retained without password and keys, and may not log in.
+    /// Orders refer to the user, so it stays, but has neither password nor keys and cannot log in.
     Disabled,
 }
 
@@ -33,7 +34,7 @@ impl WriteTx<'_> {
 
     /// Removes a user with everything it owns. A user that orders refer to is disabled for good instead.
     pub fn remove_user(&self, id: UserId, now: Timestamp) -> DbResult<RemovedUser> {
-        // First, while the rows still name the entries that caches must invalidate.
+        // First, because it reads the sessions and tokens that caches must invalidate.
         self.end_logins(id, now)?;
         let sql = "SELECT 1 FROM orders WHERE user_id = ?1";
         let removed = if self.tx.exists(sql, params![id])? {
@@ -46,7 +47,7 @@ impl WriteTx<'_> {
             self.tx.run("DELETE FROM users WHERE user_id = ?1", params![id])?;
             RemovedUser::Removed
         };
-        // Caches must also invalidate the user's keys.
+        // All accounts, because the user's keys must leave the caches too.
         self.log_account_change(AccountChange::Everything, now)?;
         Ok(removed)
     }
@@ -61,8 +62,9 @@ impl WriteTx<'_> {
         Ok(true)
     }
 
-    /// Removes an agreement if it is as stated and neither users nor orders refer to it.
-    pub fn remove_unused_agreement(&self, stated: &AgreementEntry) -> DbResult<bool> {
+    /// Removes the agreement of `entry` if neither users nor orders refer to it and its organization, type and name are
+    /// those of the entry. Returns whether it was removed.
+    pub fn remove_unused_agreement(&self, entry: &AgreementEntry) -> DbResult<bool> {
         // An agreement that was changed since its import belongs to the operator (contract operation-18).
         let sql = "DELETE FROM agreements WHERE agreement_id = ?1 AND organization_id = ?2
                  AND type = ?3 AND name IS NOT DISTINCT FROM ?4
@@ -70,15 +72,16 @@ impl WriteTx<'_> {
                      WHERE user_agreements.agreement_id = agreements.agreement_id)
                  AND NOT EXISTS (SELECT 1 FROM orders
                      WHERE orders.agreement_id = agreements.agreement_id)";
-        let AgreementEntry { id, organization, kind, name, .. } = stated;
+        let AgreementEntry { id, organization, kind, name, .. } = entry;
         self.tx.changes(sql, params![id, organization, kind, name.as_deref()])
     }
 
-    /// Removes a product with its licences if it is as stated, no agreement refers to it, and all its
-    /// licences are in `licenses`. Returns the number of licences removed, or `None` if the product stays.
+    /// Removes the product of `entry` with its licences if no agreement refers to it, its name is that of the entry, and
+    /// all its licences are in `licenses`, a list of UUIDs. Returns the number of licences removed, or `None` if the
+    /// product stays.
     pub fn remove_unused_product(
         &self,
-        stated: &ProductEntry,
+        entry: &ProductEntry,
         licenses: &[String],
     ) -> DbResult<Option<usize>> {
         let sql = "SELECT product_id FROM products WHERE code = ?1
@@ -86,7 +89,7 @@ impl WriteTx<'_> {
              AND NOT EXISTS (SELECT 1 FROM agreement_products
                  WHERE agreement_products.product_id = products.product_id)";
         let id: Option<i64> =
-            self.tx.find_value(sql, params![&*stated.code, stated.name.as_deref()])?;
+            self.tx.find_value(sql, params![&*entry.code, entry.name.as_deref()])?;
         let Some(id) = id else { return Ok(None) };
         let sql = "SELECT uuid FROM licenses WHERE product_id = ?1";
         let stored: Vec<String> = self.tx.list_values(sql, params![id])?;
@@ -99,9 +102,10 @@ impl WriteTx<'_> {
         Ok(Some(stored.len()))
     }
 
-    /// Removes an organization if it is as stated and nothing belongs to it.
-    pub fn remove_unused_organization(&self, stated: &Organization) -> DbResult<bool> {
-        if self.find_organization(stated.id)?.as_ref() != Some(stated) {
+    /// Removes an organization if nothing belongs to it and it equals `imported`, its entry in the accounts file. Returns
+    /// whether it was removed.
+    pub fn remove_unused_organization(&self, imported: &Organization) -> DbResult<bool> {
+        if self.find_organization(imported.id)?.as_ref() != Some(imported) {
             return Ok(false);
         }
         let sql = "DELETE FROM organizations WHERE organization_id = ?1
@@ -110,6 +114,6 @@ impl WriteTx<'_> {
                  AND NOT EXISTS (SELECT 1 FROM orders WHERE organization_id = ?1)
                  AND NOT EXISTS (SELECT 1 FROM deliveries WHERE organization_id = ?1)
                  AND NOT EXISTS (SELECT 1 FROM metadata_templates WHERE organization_id = ?1)";
-        self.tx.changes(sql, params![stated.id])
+        self.tx.changes(sql, params![imported.id])
     }
 }
