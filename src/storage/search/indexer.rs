@@ -46,20 +46,20 @@ impl Indexer {
         // Existing rows count as written here, so the first searches wait for them.
         let end = shared.db.read_blocking(|tx| tx.log_end())?;
         shared.db.written_items().note(end.row);
-        let feed = shared.db.commit_watcher()?;
+        let watcher = shared.db.commit_watcher()?;
         let stop = Arc::new(AtomicBool::new(false));
         let worker = IndexerWorker {
             shared,
             settings,
             folder: None,
-            feed,
+            watcher,
             open: None,
-            searched_existing: false,
+            tried_existing: false,
             building: None,
             wants_build: false,
             checking: None,
             failure: None,
-            embargoes_ms: clock::now().as_millisecond(),
+            embargoes_checked_ms: clock::now().as_millisecond(),
             stop: Arc::clone(&stop),
         };
         let thread = thread::Builder::new().name("search-index".to_owned());
@@ -105,10 +105,10 @@ struct IndexerWorker {
     settings: IndexSettings,
     /// `None` until the folder was claimed.
     folder: Option<IndexFolder>,
-    feed: CommitWatcher,
+    watcher: CommitWatcher,
     open: Option<OpenIndex>,
     /// True once an existing index was looked up.
-    searched_existing: bool,
+    tried_existing: bool,
     /// A build in progress; its result is true if it was completed.
     building: Option<SideTask<bool>>,
     /// True if the item log or a changed setting requires a rebuild.
@@ -117,7 +117,7 @@ struct IndexerWorker {
     checking: Option<SideTask<Vec<String>>>,
     failure: Option<IndexerFailure>,
     /// The time up to which ended embargoes have woken waiting polls.
-    embargoes_ms: i64,
+    embargoes_checked_ms: i64,
     stop: Arc<AtomicBool>,
 }
 
@@ -173,7 +173,7 @@ impl IndexerWorker {
         let Some(position) = index.snapshot().position().cloned() else {
             return self.start_build("its build was not completed");
         };
-        let archive = self.feed.read(|tx| tx.archive_id())?;
+        let archive = self.watcher.read(|tx| tx.archive_id())?;
         if let Some(why) = unusable(&position, &archive) {
             return self.start_build(why);
         }
@@ -219,7 +219,7 @@ impl IndexerWorker {
         // First, because reopening the writer resets the position to the last commit.
         open.writer()?;
         let after = open.position.clone();
-        let changes = self.feed.read(move |tx| tx.index_changes(&after, INDEX_CHANGES_MAX))?;
+        let changes = self.watcher.read(move |tx| tx.index_changes(&after, INDEX_CHANGES_MAX))?;
         let Some(changes) = changes else {
             self.repair(open)?;
             return Ok(true);
@@ -227,7 +227,8 @@ impl IndexerWorker {
         let Some(last) = changes.last().map(|change| change.position.clone()) else {
             return Ok(false);
         };
-        let versions = read_versions(&mut self.feed, number(open.position.row), number(last.row))?;
+        let versions =
+            read_versions(&mut self.watcher, number(open.position.row), number(last.row))?;
         open.apply(&changes, &versions, &self.settings.analysis)?;
         open.commit(&last)?;
         self.wants_build |= changes.iter().any(|change| change.rebuild);
@@ -245,11 +246,11 @@ impl IndexerWorker {
         );
         metrics::counter!(telemetry::SEARCH_INDEX_REPAIRS, "kind" => "compared").increment(1);
         self.shared.publish(None, IndexStatus::Building { done: 0, count: 0 });
-        let found = compare(&mut self.feed, &open.index.snapshot())?;
+        let found = compare(&mut self.watcher, &open.index.snapshot())?;
         let writer = open.writer()?;
         found.stale.iter().for_each(|number| writer.remove(*number));
         for numbers in found.missing.chunks(INDEX_CHANGES_MAX) {
-            let versions = read_each(&mut self.feed, numbers.iter().copied())?;
+            let versions = read_each(&mut self.watcher, numbers.iter().copied())?;
             add(writer, &versions, &self.settings.analysis)?;
         }
         open.commit(&found.end)?;
@@ -294,10 +295,10 @@ impl IndexerWorker {
         {
             return Ok(());
         }
-        if !self.searched_existing {
+        if !self.tried_existing {
             self.open_newest()?;
             // Set only after success, so that a failure to open it is retried.
-            self.searched_existing = true;
+            self.tried_existing = true;
         }
         if let Some(building) = self.building.take_if(|building| building.is_finished()) {
             let joined = building.join();
@@ -314,7 +315,7 @@ impl IndexerWorker {
             None if self.building.is_none() => self.start_build("the last attempt failed")?,
             None => {}
         }
-        self.end_embargoes();
+        self.note_ended_embargoes();
         Ok(())
     }
 
@@ -344,9 +345,7 @@ impl IndexerWorker {
         let damaged = match checking.join() {
             Ok(Ok(damaged)) => damaged,
             // Files of merged segments disappear during a check, which is not damage. A missing folder is.
-            Ok(Err(_)) | Err(_) if self.open.as_ref().is_some_and(OpenIndex::is_there) => {
-                Vec::new()
-            }
+            Ok(Err(_)) | Err(_) if self.open.as_ref().is_some_and(OpenIndex::exists) => Vec::new(),
             Ok(Err(_)) | Err(_) => vec!["its folder".to_owned()],
         };
         if damaged.is_empty() || self.open.is_none() {
@@ -365,13 +364,13 @@ impl IndexerWorker {
     /// Indexes new rows. The index stays open unless it fails in a way that a retry cannot repair.
     fn follow(&mut self, mut open: OpenIndex) -> Result<()> {
         // A poll costs microseconds, and most rounds find nothing new.
-        let has_commits = self.feed.has_commits();
+        let has_commits = self.watcher.has_commits();
         // After a failure or an interrupted comparison, there may be rows to index without a new commit.
         let is_behind = open.position.row < self.shared.db.written_items().row()
             || self.failure.is_some()
-            || *self.shared.standing.borrow() != IndexStatus::Ready;
+            || *self.shared.status.borrow() != IndexStatus::Ready;
         // Derived files may be deleted at any time, and open handles would hide that.
-        if !open.is_there() {
+        if !open.exists() {
             self.close();
             return self.start_build("its folder is missing");
         }
@@ -382,7 +381,7 @@ impl IndexerWorker {
                 self.publish_position(&open);
             }
         }
-        if *self.shared.standing.borrow() != IndexStatus::Ready && outcome.is_ok() {
+        if *self.shared.status.borrow() != IndexStatus::Ready && outcome.is_ok() {
             self.shared.publish(Some(open.index.clone()), IndexStatus::Ready);
         }
         // Kept after an error as well: searches continue on the last commit.
@@ -396,14 +395,14 @@ impl IndexerWorker {
     }
 
     /// Wakes waiting polls when an embargo has ended, because results change without a write.
-    fn end_embargoes(&mut self) {
+    fn note_ended_embargoes(&mut self) {
         let now_ms = clock::now().as_millisecond();
         let Some(open) = &self.open else { return };
-        let next = open.index.snapshot().next_embargo(self.embargoes_ms);
+        let next = open.index.snapshot().next_embargo(self.embargoes_checked_ms);
         if next.is_some_and(|until| until <= now_ms) {
             self.shared.note_change();
         }
-        self.embargoes_ms = now_ms;
+        self.embargoes_checked_ms = now_ms;
     }
 
     fn report(&self) {
@@ -411,10 +410,10 @@ impl IndexerWorker {
             Some(open) => (open.index.snapshot().len(), open.position.row),
             None => (0, 0),
         };
-        metrics::gauge!(telemetry::SEARCH_INDEX_ITEMS).set(precise(items));
+        metrics::gauge!(telemetry::SEARCH_INDEX_ITEMS).set(gauge_value(items));
         let behind = self.shared.db.written_items().row().saturating_sub(row).max(0);
         metrics::gauge!(telemetry::SEARCH_INDEX_BEHIND)
-            .set(precise(u64::try_from(behind).unwrap_or_default()));
+            .set(gauge_value(u64::try_from(behind).unwrap_or_default()));
     }
 
     /// Notes a failure. Logs one line when updates begin to fail.
@@ -442,7 +441,7 @@ impl IndexerWorker {
 
 impl OpenIndex {
     /// Returns whether the files still exist at the path from which they were opened.
-    fn is_there(&self) -> bool {
+    fn exists(&self) -> bool {
         self.path.join("meta.json").exists()
     }
 
@@ -506,9 +505,9 @@ fn build_and_report(
     let proceeds = |done: u64, count: u64| {
         // Searches use the old index in the meantime, and this status would refuse them.
         if !is_rebuild {
-            shared.standing.send_replace(IndexStatus::Building { done, count });
+            shared.status.send_replace(IndexStatus::Building { done, count });
         }
-        metrics::gauge!(telemetry::SEARCH_INDEX_BUILT_ITEMS).set(precise(done));
+        metrics::gauge!(telemetry::SEARCH_INDEX_BUILT_ITEMS).set(gauge_value(done));
         let seconds = watch.elapsed().as_secs();
         if seconds >= logged_s.get() + LOG_EVERY_S {
             logged_s.set(seconds);
@@ -529,6 +528,6 @@ fn number(row: i64) -> u32 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a gauge needs no more digits")]
-fn precise(count: u64) -> f64 {
+fn gauge_value(count: u64) -> f64 {
     count as f64
 }

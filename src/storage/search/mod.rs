@@ -262,7 +262,7 @@ impl SearchEngine {
 
     /// Returns the state of this process's index.
     pub fn status(&self) -> IndexStatus {
-        self.shared.standing.borrow().clone()
+        self.shared.status.borrow().clone()
     }
 }
 

@@ -34,7 +34,7 @@ type Replaced = Arc<Vec<u32>>;
 pub(super) struct SearchShared {
     pub(super) db: Db,
     pool: SearchPool,
-    pub(super) standing: watch::Sender<IndexStatus>,
+    pub(super) status: watch::Sender<IndexStatus>,
     /// The index, while it is complete.
     index: Mutex<Option<SearchIndex>>,
     /// The row of the item log up to which the index contains everything.
@@ -96,11 +96,11 @@ pub(super) fn log_position(position: Option<&CommitPosition>) -> LogPosition {
 }
 
 impl SearchShared {
-    pub(super) fn new(db: Db, standing: IndexStatus) -> Result<Arc<Self>> {
+    pub(super) fn new(db: Db, status: IndexStatus) -> Result<Arc<Self>> {
         Ok(Arc::new(Self {
             db,
             pool: SearchPool::start()?,
-            standing: watch::Sender::new(standing),
+            status: watch::Sender::new(status),
             index: Mutex::default(),
             indexed: watch::Sender::new(0),
             changes: watch::Sender::new(0),
@@ -116,7 +116,7 @@ impl SearchShared {
         if let Some(index) = &*self.index.lock() {
             return Ok(index.clone());
         }
-        Err(match &*self.standing.borrow() {
+        Err(match &*self.status.borrow() {
             IndexStatus::Disabled => {
                 Error::new(ErrorKind::Unavailable, "This node does not search")
                     .with_code("search_disabled")
@@ -130,12 +130,12 @@ impl SearchShared {
         })
     }
 
-    /// Makes searches use `index`. Without an index, searches fail with the reason in `standing`.
-    pub(super) fn publish(&self, index: Option<SearchIndex>, standing: IndexStatus) {
+    /// Makes searches use `index`. Without an index, searches fail with the reason in `status`.
+    pub(super) fn publish(&self, index: Option<SearchIndex>, status: IndexStatus) {
         let complete = if index.is_some() { 1.0 } else { 0.0 };
         metrics::gauge!(telemetry::SEARCH_INDEX_WHOLE).set(complete);
         *self.index.lock() = index;
-        self.standing.send_replace(standing);
+        self.status.send_replace(status);
     }
 
     /// Notifies waiting polls that the index shows other items than before.
