@@ -146,6 +146,37 @@ impl IndexerWorker {
         self.stop.load(Ordering::Relaxed)
     }
 
+    /// Runs one round: handles finished tasks, new rows and other changes.
+    fn step(&mut self) -> Result<()> {
+        // The backoff after a failure, such as a full disk.
+        if self.failure.as_ref().is_some_and(|failure| failure.since.elapsed() < INDEX_RETRY_DELAY)
+        {
+            return Ok(());
+        }
+        if !self.tried_existing {
+            self.open_newest()?;
+            // Set only after success, so that a failure to open it is retried.
+            self.tried_existing = true;
+        }
+        if let Some(building) = self.building.take_if(|building| building.is_finished()) {
+            let joined = building.join();
+            let built = joined.unwrap_or_else(|_| Err(Error::internal("the build panicked")));
+            // A requested rebuild that failed is retried beside the index in use.
+            self.wants_build |= built.is_err() && self.open.is_some();
+            if built? {
+                self.activate_build()?;
+            }
+        }
+        self.finish_checks()?;
+        match self.open.take() {
+            Some(open) => self.follow(open)?,
+            None if self.building.is_none() => self.start_build("the last attempt failed")?,
+            None => {}
+        }
+        self.note_ended_embargoes();
+        Ok(())
+    }
+
     /// Returns the folder of this process, claimed at the first call.
     fn folder(&mut self) -> Result<&IndexFolder> {
         Ok(match &mut self.folder {
@@ -286,37 +317,6 @@ impl IndexerWorker {
         let index = index.clone();
         let thread = thread::Builder::new().name("search-check".to_owned());
         self.checking = thread.spawn(move || index.damaged_files().map_err(Error::internal)).ok();
-    }
-
-    /// Runs one round: handles finished tasks, new rows and other changes.
-    fn step(&mut self) -> Result<()> {
-        // The backoff after a failure, such as a full disk.
-        if self.failure.as_ref().is_some_and(|failure| failure.since.elapsed() < INDEX_RETRY_DELAY)
-        {
-            return Ok(());
-        }
-        if !self.tried_existing {
-            self.open_newest()?;
-            // Set only after success, so that a failure to open it is retried.
-            self.tried_existing = true;
-        }
-        if let Some(building) = self.building.take_if(|building| building.is_finished()) {
-            let joined = building.join();
-            let built = joined.unwrap_or_else(|_| Err(Error::internal("the build panicked")));
-            // A requested rebuild that failed is retried beside the index in use.
-            self.wants_build |= built.is_err() && self.open.is_some();
-            if built? {
-                self.activate_build()?;
-            }
-        }
-        self.finish_checks()?;
-        match self.open.take() {
-            Some(open) => self.follow(open)?,
-            None if self.building.is_none() => self.start_build("the last attempt failed")?,
-            None => {}
-        }
-        self.note_ended_embargoes();
-        Ok(())
     }
 
     /// Replaces the old index by the new one.
