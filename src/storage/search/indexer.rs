@@ -1,9 +1,11 @@
-//! Maintains the index of this process on a dedicated thread: opens it, follows the item log, rebuilds it
-//! beside the old one, and compares it with the items if the log has a gap.
+//! Maintains the search index of this process on a dedicated thread.
 //!
-//! A commit records the archive's id, the version of the analysis, and the row of the log up to which it
-//! contains everything, with a digest of that row. If one of them does not match the database, the archive
-//! was restored, rolled back or migrated, or it is a different archive.
+//! The thread opens the index or builds one, and then applies the rows of the item log, the table of all changes to
+//! items. It rebuilds the index beside the old one on request, and compares it with the items if the log has a gap.
+//!
+//! A commit records the archive's id, the version and the settings of the analysis (how texts become words), and the row
+//! of the log up to which it contains everything, with a digest of that row. An index of a different archive or version
+//! is not used. The log has a gap if it lacks the row, for example because the database was restored from a backup.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,24 +26,25 @@ use crate::runtime::telemetry;
 use crate::storage::database::{CommitWatcher, IndexChange, IndexedVersion, LogPosition};
 use search_index::{ANALYSIS, CommitPosition, IndexWriter, SearchIndex};
 
-/// Rows of the item log that the index applies in one commit. A commit takes about as long as a hundred
-/// rows.
+/// Maximum number of rows of the item log in one commit of the index. A commit takes about as long as a hundred rows,
+/// so larger ones would hardly be faster.
 const INDEX_CHANGES_MAX: usize = 2000;
-/// Interval at which the index polls the item log for changes by other processes.
+/// Interval at which the thread polls for changes by other processes. It learns of changes by this process at once.
 const INDEX_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
 /// Delay between two attempts to write an index after a failure.
 const INDEX_RETRY_DELAY: std::time::Duration = std::time::Duration::from_secs(5);
 /// Seconds between two log lines about the progress of a build.
 const LOG_EVERY_S: u64 = 10;
 
-/// The handle of the thread. Dropping it ends the thread.
+/// The handle of the thread. Dropping it stops the thread and waits for its end.
 pub(super) struct Indexer {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Indexer {
-    /// Starts the thread. If the folder cannot be used now, the thread retries: only searches need it.
+    /// Starts the thread. If the folder of the index cannot be used now, the thread retries, and only searches fail
+    /// until then.
     pub(super) fn start(shared: Arc<SearchShared>, settings: IndexSettings) -> Result<Self> {
         // Existing rows count as written here, so the first searches wait for them.
         let end = shared.db.read_blocking(|tx| tx.log_end())?;
@@ -87,11 +90,11 @@ struct OpenIndex {
     position: LogPosition,
     /// The id of the archive that the index belongs to.
     archive: String,
-    /// Identifies the settings with which the documents were analysed.
+    /// The settings with which the documents were analysed, as text.
     settings: String,
 }
 
-/// A persistent failure, with the time since it was noted.
+/// The latest failure of a round, with the time since then.
 struct IndexerFailure {
     text: String,
     since: Stopwatch,
@@ -103,11 +106,11 @@ type SideTask<T> = JoinHandle<Result<T>>;
 struct IndexerWorker {
     shared: Arc<SearchShared>,
     settings: IndexSettings,
-    /// `None` until the folder was claimed.
+    /// The folder of the index; `None` until this process has claimed it.
     folder: Option<IndexFolder>,
     watcher: CommitWatcher,
     open: Option<OpenIndex>,
-    /// True once an existing index was looked up.
+    /// True once the existing index was opened, or a build was started in its place.
     tried_existing: bool,
     /// A build in progress; its result is true if it was completed.
     building: Option<SideTask<bool>>,
@@ -116,7 +119,7 @@ struct IndexerWorker {
     /// A check of all files in progress. Its result is the names of damaged files.
     checking: Option<SideTask<Vec<String>>>,
     failure: Option<IndexerFailure>,
-    /// The time up to which ended embargoes have woken waiting polls.
+    /// The time up to which ended embargoes were announced to long polls.
     embargoes_checked_ms: i64,
     stop: Arc<AtomicBool>,
 }
@@ -191,7 +194,7 @@ impl IndexerWorker {
         })
     }
 
-    /// Opens the newest index if it belongs to this archive and version. Otherwise starts a build.
+    /// Opens the newest index if it belongs to this archive and this version of the analysis. Otherwise starts a build.
     fn open_newest(&mut self) -> Result<()> {
         let Some(path) = self.folder()?.newest() else {
             return self.start_build("there is none yet");
@@ -225,7 +228,7 @@ impl IndexerWorker {
         let CommitPosition { archive, settings, .. } = position.clone();
         let row = log_position(Some(position));
         let mut open = OpenIndex { path, index, writer, position: row, archive, settings };
-        // Indexed before searches use it, because they wait only briefly for the newest items.
+        // Before searches use the index, because they wait only briefly for the newest items.
         while self.index_new_rows(&mut open)? {}
         self.shared.publish(Some(open.index.clone()), IndexStatus::Ready);
         self.publish_position(&open);
@@ -266,8 +269,8 @@ impl IndexerWorker {
         Ok(true)
     }
 
-    /// Compares an index with the items and corrects it, because the log has a gap. No search uses it in the
-    /// meantime: its versions may belong to other items by now.
+    /// Compares an index with the items and corrects it, because the log has a gap. No search uses it in the meantime:
+    /// after lost rows, the numbers of its versions may have been assigned to versions of other items.
     fn repair(&mut self, open: &mut OpenIndex) -> Result<()> {
         tracing::warn!(
             row = open.position.row,
@@ -293,7 +296,7 @@ impl IndexerWorker {
         Ok(())
     }
 
-    /// Builds an index beside the existing one.
+    /// Starts building an index beside the existing one, if there is one, on a thread of its own.
     fn start_build(&mut self, why: &str) -> Result<()> {
         tracing::info!("building the search index: {why}");
         metrics::counter!(telemetry::SEARCH_INDEX_REPAIRS, "kind" => "built").increment(1);
@@ -319,7 +322,7 @@ impl IndexerWorker {
         self.checking = thread.spawn(move || index.damaged_files().map_err(Error::internal)).ok();
     }
 
-    /// Replaces the old index by the new one.
+    /// Replaces the old index with the one that was built.
     fn activate_build(&mut self) -> Result<()> {
         let path = self.folder()?.publish().map_err(Error::internal)?;
         let index =
@@ -331,7 +334,8 @@ impl IndexerWorker {
         self.folder()?.remove_others(Some(&path)).map_err(Error::internal)
     }
 
-    /// Checks the files after a search met a fault, and rebuilds a damaged index.
+    /// Starts a check of the files if a search met a fault of the index, and rebuilds the index if a finished check
+    /// found damage.
     fn finish_checks(&mut self) -> Result<()> {
         if self.shared.take_fault()
             && self.checking.is_none()
@@ -351,7 +355,7 @@ impl IndexerWorker {
         if damaged.is_empty() || self.open.is_none() {
             return Ok(());
         }
-        // Its answers may be wrong.
+        // The answers of a damaged index may be wrong.
         self.close();
         match self.building {
             Some(_) => Ok(()),
@@ -361,7 +365,8 @@ impl IndexerWorker {
         }
     }
 
-    /// Indexes new rows. The index stays open unless it fails in a way that a retry cannot repair.
+    /// Indexes new rows of the item log, and starts a requested rebuild. The index stays open even if this fails, unless
+    /// its folder is missing.
     fn follow(&mut self, mut open: OpenIndex) -> Result<()> {
         // A poll costs microseconds, and most rounds find nothing new.
         let has_commits = self.watcher.has_commits();
@@ -394,7 +399,7 @@ impl IndexerWorker {
         Ok(())
     }
 
-    /// Wakes waiting polls when an embargo has ended, because results change without a write.
+    /// Wakes long polls when an embargo has ended, because results change without a write.
     fn note_ended_embargoes(&mut self) {
         let now_ms = clock::now().as_millisecond();
         let Some(open) = &self.open else { return };
@@ -405,6 +410,7 @@ impl IndexerWorker {
         self.embargoes_checked_ms = now_ms;
     }
 
+    /// Sets the gauges of the index.
     fn report(&self) {
         let (items, row) = match &self.open {
             Some(open) => (open.index.snapshot().len(), open.position.row),
@@ -416,10 +422,10 @@ impl IndexerWorker {
             .set(gauge_value(u64::try_from(behind).unwrap_or_default()));
     }
 
-    /// Notes a failure. Logs one line when updates begin to fail.
+    /// Records a failure, which delays the next round, and logs it unless it has the same cause as the last one.
     fn note_failure(&mut self, cause: &Error) {
         let text = cause.cause().unwrap_or_else(|| cause.message().to_owned());
-        // A full disk fails in every round, and one line for each cause is enough.
+        // A full disk fails in every round, and one line about it is enough.
         if self.failure.as_ref().is_none_or(|failure| failure.text != text) {
             tracing::error!("search index update failed, retrying: {text}");
         }
@@ -486,7 +492,7 @@ impl OpenIndex {
 /// Returns the reason that an index at `position` cannot be used for the archive; `None` if it can.
 fn unusable(position: &CommitPosition, archive: &str) -> Option<&'static str> {
     if position.analysis != ANALYSIS {
-        return Some("it has another version");
+        return Some("another version of the text analysis built it");
     }
     (position.archive != archive).then_some("it belongs to another archive")
 }
