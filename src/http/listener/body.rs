@@ -1,8 +1,9 @@
-//! Request and response bodies that record which side waits for the other.
+//! Request and response bodies that record which side waits for the other, so that slow clients can be detected.
 //!
-//! A response's bytes count as unsent from the moment the transport takes them until it passes them on, so a
-//! client that stops reading becomes visible, whether through a full socket (HTTP/1) or a closed window
-//! (HTTP/2). A request body counts as awaited while a handler polls it without getting data.
+//! The transport is the HTTP implementation, hyper. A response's bytes count as unsent from the moment the transport
+//! takes them from the body until it passes them to the socket. They stay unsent if the client stops reading: the socket
+//! is full, or over HTTP/2 the window is closed. A request body counts as awaited while a handler polls it without
+//! getting data.
 
 use crate::http::listener::counters::{ConnectionCounters, InFlightRequest};
 use axum::body::Body;
@@ -19,7 +20,7 @@ use std::{
     task::{Context, Poll},
 };
 
-/// Bytes of a response that the client has not received yet.
+/// Bytes of a response in the transport; they count as unsent until it passes them to the socket.
 #[derive(Debug)]
 pub struct UnsentBytes {
     bytes: Bytes,
@@ -129,13 +130,14 @@ impl http_body::Body for ResponseBody {
 #[derive(Debug)]
 pub struct RequestBody {
     body: Incoming,
+    /// True while a handler waits for data from the client.
     waiting: bool,
     counters: Arc<ConnectionCounters>,
 }
 
 impl RequestBody {
-    /// Wraps the body for a handler. An empty body costs nothing.
-    pub fn body(body: Incoming, counters: &Arc<ConnectionCounters>) -> Body {
+    /// Wraps the body of a request for its handler. An empty body is not wrapped, because no handler waits for it.
+    pub fn wrap(body: Incoming, counters: &Arc<ConnectionCounters>) -> Body {
         if http_body::Body::is_end_stream(&body) {
             return Body::empty();
         }
@@ -186,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_owed_until_they_are_passed_on_or_given_up() {
+    fn bytes_are_unsent_until_they_are_passed_on_or_dropped() {
         let counters = Arc::new(ConnectionCounters::default());
         let mut unsent = UnsentBytes::new(Bytes::from_static(b"picture"), &counters);
         assert_eq!(counters.unsent_bytes.load(Relaxed), 7);
@@ -198,24 +200,24 @@ mod tests {
     }
 
     #[test]
-    fn a_response_is_offered_until_it_ends_or_waits_for_us() {
+    fn a_response_awaits_the_transport_until_it_ends_or_has_no_data() {
         let counters = Arc::new(ConnectionCounters::default());
         let begin = || InFlightRequest::begin(&counters, true);
         let awaiting = || counters.bodies_awaiting_transport.load(Relaxed);
         let mut body = ResponseBody::new(Body::from("picture"), begin());
-        assert_eq!(awaiting(), 1, "it was not requested yet");
+        assert_eq!(awaiting(), 1, "it was not polled yet");
         let mut cx = Context::from_waker(std::task::Waker::noop());
         let frame = http_body::Body::poll_frame(Pin::new(&mut body), &mut cx);
         assert!(matches!(frame, Poll::Ready(Some(Ok(_)))));
-        assert_eq!(awaiting(), 1, "it was sent, and nothing more was requested");
+        assert_eq!(awaiting(), 1, "its data was taken, and it was not polled again");
         let end = http_body::Body::poll_frame(Pin::new(&mut body), &mut cx);
         assert!(matches!(end, Poll::Ready(None)));
         assert_eq!(awaiting(), 0);
-        let ours = futures_util::stream::pending::<Result<Bytes, axum::Error>>();
-        let mut pending = ResponseBody::new(Body::from_stream(ours), begin());
+        let stream = futures_util::stream::pending::<Result<Bytes, axum::Error>>();
+        let mut pending = ResponseBody::new(Body::from_stream(stream), begin());
         assert_eq!(awaiting(), 1);
         assert!(http_body::Body::poll_frame(Pin::new(&mut pending), &mut cx).is_pending());
-        assert_eq!(awaiting(), 0, "it is our turn");
+        assert_eq!(awaiting(), 0, "the stream has no data yet");
         drop(ResponseBody::new(Body::from("dropped"), begin()));
         drop(ResponseBody::new(Body::empty(), begin()));
         assert_eq!(awaiting(), 0);

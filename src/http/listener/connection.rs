@@ -391,7 +391,7 @@ async fn handle_request<S: ConnectionService>(
     // Begun before the handler runs: a slow handler must not make its connection look idle.
     let in_flight = InFlightRequest::begin(&counters, request.version() == Version::HTTP_2);
     request.extensions_mut().insert(ClientAddr(peer));
-    let request = request.map(|body| RequestBody::body(body, &counters));
+    let request = request.map(|body| RequestBody::wrap(body, &counters));
     let response = service.oneshot(request).await?;
     Ok(response.map(|body| ResponseBody::new(body, in_flight)))
 }
