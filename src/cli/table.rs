@@ -4,24 +4,24 @@ use serde_json::Value;
 
 use super::{print_json, print_line};
 
-/// Prints `items` as a JSON array of their `facts`, or else as a table of their rows below `head`.
+/// Prints `items`, with `json` as a JSON array, otherwise as a table with the column names `head`.
 pub(super) fn print_list<T, const N: usize>(
     json: bool,
     items: &[T],
-    facts: impl Fn(&T) -> Value,
+    to_json: impl Fn(&T) -> Value,
     head: [&str; N],
-    row: impl Fn(&T) -> [String; N],
+    to_row: impl Fn(&T) -> [String; N],
 ) {
     if json {
-        let array: Value = items.iter().map(facts).collect();
+        let array: Value = items.iter().map(to_json).collect();
         print_json(&array);
         return;
     }
-    let rows: Vec<_> = items.iter().map(row).collect();
+    let rows: Vec<_> = items.iter().map(to_row).collect();
     print_line(&table(head, &rows));
 }
 
-/// Formats `rows` below `head`, in columns as wide as their longest cell.
+/// Formats `rows` below the column names `head`, in columns as wide as their longest cell.
 ///
 /// Control characters in cells are shown as `?`, because user input must not move the cursor of a terminal.
 pub(super) fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
