@@ -1,7 +1,7 @@
 //! Reads a JSON object field by field.
 //!
-//! A field is known if the caller reads it. Each caller decides how to treat unknown fields. A problem names
-//! the path of its field, such as `address.visit.city`, and never repeats a value, which may be secret.
+//! A field is known once the caller has read it, and the caller decides how to treat unknown fields. A problem names the
+//! path of its field, such as `address.visit.city`, and never repeats a value, which may be secret.
 
 use std::fmt;
 
@@ -12,16 +12,16 @@ use serde_json::{Map, Value};
 pub enum FieldFault {
     /// The field is required and absent or `null`.
     Missing,
-    /// The object has no field of that name in the contract.
+    /// The caller knows no field of that name.
     Unknown,
-    /// The value does not match the description in the text, such as "a number from 1 to 65535".
+    /// The value is not what the text describes, such as "a number from 1 to 65535".
     Mismatch(String),
 }
 
 /// A rejected field with its path and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldProblem {
-    /// Path of the object that contains the field, with a dot at its end; empty for the root object.
+    /// Path of the object that contains the field, with a dot at its end; empty for the outermost object.
     pub prefix: String,
     /// Name of the field in that object.
     pub name: String,
@@ -29,7 +29,7 @@ pub struct FieldProblem {
 }
 
 impl FieldProblem {
-    /// Returns the path of the field from the root object.
+    /// Returns the path of the field from the outermost object.
     pub fn path(&self) -> String {
         format!("{}{}", self.prefix, self.name)
     }
@@ -60,12 +60,12 @@ pub struct ObjectReader<'a> {
 }
 
 impl<'a> ObjectReader<'a> {
-    /// Creates a reader of `members`; `prefix` is the path of the object with a dot at its end.
+    /// Creates a reader of the object `members`; `prefix` is its path, as in [`FieldProblem`].
     pub fn new(prefix: impl Into<String>, members: &'a Map<String, Value>) -> Self {
         Self { members, prefix: prefix.into(), known: Vec::new() }
     }
 
-    /// Returns the path of the field `name` from the root object.
+    /// Returns the path of the field `name` from the outermost object.
     pub fn path(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }
@@ -76,19 +76,19 @@ impl<'a> ObjectReader<'a> {
         self.members.get(name)
     }
 
-    /// Parses the field `name` with `read`; `null` counts as absent.
+    /// Reads the field `name` with `parse`; `null` counts as absent.
     ///
-    /// Fails if `read` returns `None`; `expected` describes a valid value.
+    /// Fails with [`FieldFault::Mismatch`] if `parse` returns `None`; `expected` describes a valid value.
     pub fn read<T>(
         &mut self,
         name: &'static str,
         expected: &str,
-        read: impl FnOnce(&'a Value) -> Option<T>,
+        parse: impl FnOnce(&'a Value) -> Option<T>,
     ) -> FieldValue<T> {
         let Some(value) = self.find(name).filter(|value| !value.is_null()) else {
             return Ok(None);
         };
-        read(value).map(Some).ok_or_else(|| FieldProblem {
+        parse(value).map(Some).ok_or_else(|| FieldProblem {
             prefix: self.prefix.clone(),
             name: name.to_owned(),
             fault: FieldFault::Mismatch(expected.to_owned()),
