@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use strum::IntoEnumIterator;
 
 use super::backup::{
-    CopyEvent, CopyParameters, CopyTally, Hear, copy_named_originals, store_failed,
+    CopyEvent, CopyListener, CopyParameters, CopyTally, copy_named_originals, store_failed,
 };
 use super::check::is_named;
 use super::ownership::{refuse_foreign, replace_mark};
@@ -88,7 +88,7 @@ fn record(db: &Db, request: MigrationRequest<'_>) {
 pub fn migrate(
     config: &Config,
     request: MigrationRequest<'_>,
-    on_event: Hear<'_>,
+    on_event: CopyListener<'_>,
     rows: ReportRows,
 ) -> Result<MigrationReport> {
     if request.to.is_some() && !config.database.url.0.is_empty() {

@@ -16,7 +16,7 @@ use super::{
     report_opened, usage,
 };
 use crate::app::backup::{
-    self, BackupRequest, CopyEvent, CopyLocation, CopyTally, Hear, RestoreReport,
+    self, BackupRequest, CopyEvent, CopyListener, CopyLocation, CopyTally, RestoreReport,
 };
 use crate::app::check::{
     self, ArchiveProblem, CheckDepth, CheckReport, CheckRequest, InterruptedCheck, OriginalsTally,
@@ -418,10 +418,10 @@ pub(super) fn restore(
             with_progress(json, |on_event| backup::restore_originals(config, location, on_event))?;
         return report_copied(location, tally, lost, json);
     };
-    let RestoreReport { tally, lost, lacks } =
+    let RestoreReport { tally, lost, missing_key } =
         with_progress(json, |on_event| backup::restore(config, source, bucket, on_event))?;
-    if let Some(lacks) = &lacks {
-        print_error(lacks);
+    if let Some(message) = &missing_key {
+        print_error(message);
     }
     let archive = report_opened(OpenArchive::open_restored(config)?);
     forget_standard_progress(&archive.db)?;
@@ -477,7 +477,7 @@ fn check_restored(
 /// Runs a backup or a restore with a progress bar on a terminal; failures are printed above it.
 fn with_progress<T>(
     json: bool,
-    work: impl FnOnce(Hear<'_>) -> Result<T, Error>,
+    work: impl FnOnce(CopyListener<'_>) -> Result<T, Error>,
 ) -> Result<T, CommandFailure> {
     let bar = progress_bar(Some(0), "{msg:9} {bar:40} {pos}/{len}, {eta} left", json);
     let outcome = work(&|event: CopyEvent<'_>| show_event(&bar, event));

@@ -23,7 +23,7 @@ pub enum CopyEvent<'a> {
 }
 
 /// The receiver of progress events.
-pub type Hear<'a> = &'a (dyn Fn(CopyEvent<'_>) + Sync);
+pub type CopyListener<'a> = &'a (dyn Fn(CopyEvent<'_>) + Sync);
 
 /// Counts of copied originals.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,7 +60,7 @@ pub(in crate::app) fn copy_named_originals(
     to: &BlobStore,
     named: &[NamedOriginal],
     CopyParameters { workers, verify, strict }: CopyParameters,
-    progress: Hear<'_>,
+    progress: CopyListener<'_>,
 ) -> Result<(CopyTally, usize)> {
     progress(CopyEvent::Originals(u64::try_from(named.len()).unwrap_or(u64::MAX)));
     let tally = Mutex::new(CopyTally::default());

@@ -24,7 +24,7 @@ use std::{fs, io::Write, path::Path};
 
 use jiff::Timestamp;
 
-pub use copying::{CopyEvent, CopyTally, Hear};
+pub use copying::{CopyEvent, CopyListener, CopyTally};
 pub(super) use copying::{CopyParameters, copy_named_originals, store_failed};
 pub use location::CopyLocation;
 pub use originals::{copy_originals, restore_originals};
@@ -107,7 +107,7 @@ pub fn backup(
     config: &Config,
     request: BackupRequest<'_>,
     now: Timestamp,
-    progress: Hear<'_>,
+    progress: CopyListener<'_>,
 ) -> Result<(BackupManifest, CopyTally)> {
     require_file_database(config)?;
     let dir = config.data.dir.as_path();
@@ -153,7 +153,7 @@ fn write_backup(
     part: &Path,
     now: Timestamp,
     schema: u32,
-    progress: Hear<'_>,
+    progress: CopyListener<'_>,
 ) -> Result<(BackupManifest, CopyTally)> {
     let dir = config.data.dir.as_path();
     let target = request.target;

@@ -1,6 +1,8 @@
 //! Copies of only the originals, for a database with its own backup tools.
 
-use super::copying::{CopyParameters, CopyTally, Hear, copy_named_originals, store_failed};
+use super::copying::{
+    CopyListener, CopyParameters, CopyTally, copy_named_originals, store_failed,
+};
 use super::folder::prepare;
 use super::location::CopyLocation;
 use crate::app::ownership::{refuse_foreign, replace_mark};
@@ -20,7 +22,7 @@ pub fn copy_originals(
     config: &Config,
     to: CopyLocation<'_>,
     verify: bool,
-    on_event: Hear<'_>,
+    on_event: CopyListener<'_>,
 ) -> Result<(CopyTally, usize)> {
     // The lock keeps a second backup out of the folder; a bucket has no locks.
     let _lock = match to {
@@ -39,7 +41,7 @@ pub fn copy_originals(
 pub fn restore_originals(
     config: &Config,
     from: CopyLocation<'_>,
-    on_event: Hear<'_>,
+    on_event: CopyListener<'_>,
 ) -> Result<(CopyTally, usize)> {
     let from = from.open_to_read(config)?;
     let to = open_store(config, StartPolicy::Fail).map_err(store_failed)?;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::copying::{
-    CopyEvent, CopyParameters, CopyTally, Hear, copy_named_originals, store_failed,
+    CopyEvent, CopyListener, CopyParameters, CopyTally, copy_named_originals, store_failed,
 };
 use super::folder::{
     LOCK, busy, copy_and_hash, create_file, create_private, damaged_copy, failed, flush,
@@ -30,7 +30,7 @@ pub struct RestoreReport {
     /// Number of originals that the backup has lost.
     pub lost: usize,
     /// A message about the key of the secrets, if the restored archive lacks it.
-    pub lacks: Option<String>,
+    pub missing_key: Option<String>,
 }
 
 /// Restores the backup in `source` into the data directory, which must not hold an archive. The originals are
@@ -43,7 +43,7 @@ pub fn restore(
     config: &Config,
     source: &Path,
     bucket: Option<&OriginalsLocation>,
-    progress: Hear<'_>,
+    progress: CopyListener<'_>,
 ) -> Result<RestoreReport> {
     require_file_database(config)?;
     let manifest = read_manifest(source)?;
@@ -95,7 +95,7 @@ pub fn restore(
     fs::rename(&part, dir.join(DATABASE_FILE_NAME)).map_err(|cause| failed(dir, &cause))?;
     flush(dir)?;
     drop(exclusive_lock);
-    Ok(RestoreReport { tally, lost, lacks: missing_key_message(config, &manifest.key()) })
+    Ok(RestoreReport { tally, lost, missing_key: missing_key_message(config, &manifest.key()) })
 }
 
 /// Fails if `dir` holds an archive.
