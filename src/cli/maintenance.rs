@@ -28,14 +28,15 @@ use crate::runtime::clock;
 use crate::runtime::config::{Config, OriginalsLocation, SettingValue};
 use crate::runtime::error::Error;
 
-/// Added to a summary when some item rows are damaged.
+/// Ends a summary if some item rows are damaged.
 const NOT_ALL_READ: &str =
     "; not all items could be read, so originals that only they refer to were not checked";
 
-/// Prints a problem: to standard error if it remains, to standard output if it was repaired.
+/// Prints a problem, with `json` as JSON to standard output, otherwise as text: to standard error if it remains, to
+/// standard output if it was repaired. Orphans, originals that no item refers to, are printed only as JSON.
 fn print(problem: &ArchiveProblem, json: bool) {
     if let ArchiveProblem::Orphaned { hash, bytes, is_pruned } = problem {
-        // Replaced photographs leave many orphans; the summary counts them.
+        // Replaced photographs leave many orphans, so the text has only their number, in the summary.
         if json {
             let hash = hash.to_string();
             print_json(&json!({ "orphan": hash, "bytes": bytes, "removed": is_pruned }));
@@ -77,8 +78,8 @@ pub(super) struct CheckArgs {
     older_than: Duration,
 }
 
-/// The minimum age of orphans that are removed: originals that a command is copying into the store are
-/// younger.
+/// The minimum of `--older-than`. A command stores an original before the item that refers to it, and such originals
+/// are younger.
 const PRUNE_AGE_MIN: Duration = Duration::from_secs(3600);
 
 /// Parses an age in hours, days or weeks.
@@ -86,7 +87,7 @@ fn prune_age(text: &str) -> Result<Duration, String> {
     let units = [("h", 1), ("d", 24), ("w", 7 * 24)];
     let found = units.iter().find_map(|(unit, hours)| Some((text.strip_suffix(unit)?, *hours)));
     let (count, hours_per_unit) = found.ok_or_else(|| expected_age(text))?;
-    // A sign is no digit, although a number may begin with it.
+    // The parser of numbers would accept a plus sign.
     if count.starts_with('+') {
         return Err(expected_age(text));
     }
@@ -119,7 +120,7 @@ impl CheckArgs {
 
 pub(super) fn check(config: &Config, args: CheckArgs, json: bool) -> Result<(), CommandFailure> {
     let request = args.request();
-    // A bucket that refuses writes is detected first.
+    // Opened for what the check writes, so that a bucket that refuses writes is detected first.
     let archive = report_opened(match (args.prune_orphans, request.repair) {
         (true, _) => OpenArchive::open_to_write(config)?,
         (false, true) => OpenArchive::open_to_derive(config)?,
@@ -194,7 +195,7 @@ fn bucket(text: &str) -> Result<OriginalsLocation, String> {
     }
 }
 
-/// The sources and the target of `wirephoto backup`.
+/// The target of `wirephoto backup`, and what it copies.
 #[derive(Args, Debug)]
 pub(super) struct BackupArgs {
     /// Removes originals from the backup that the archive no longer refers to.
@@ -313,7 +314,7 @@ pub(super) fn backup_command(command: BackupCommand) -> Result<(), CommandFailur
     if *problems > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
-/// Returns the location of a copy that holds only originals: the folder or the bucket, exactly one of them.
+/// Returns the location of a copy that holds only originals. Fails unless exactly one of `folder` and `bucket` is given.
 fn copy_location<'a>(
     folder: Option<&'a Path>,
     bucket: Option<&'a OriginalsLocation>,
@@ -326,7 +327,7 @@ fn copy_location<'a>(
     }
 }
 
-/// Prints the result of copying only the originals; fails if an original could not be copied.
+/// Prints the result of copying only the originals; fails if some are `lost`, which could not be copied.
 fn report_copied(
     location: CopyLocation<'_>,
     tally: CopyTally,
@@ -372,8 +373,7 @@ pub(super) fn backup(
     if manifest.secrets_key_file.is_some() {
         audit_record::add_detail("with the key of its secrets");
     }
-    // Open the archive only after the copy, to record the event: a failure here must not lose a finished
-    // backup.
+    // The database is opened for the audit log, and only now: a failure to open it must not lose a finished backup.
     backup::open_to_record(config).iter().for_each(audit_record::set_database);
     let CopyTally { copied, copied_bytes, present, pruned } = tally;
     let mut facts = json!(manifest);
@@ -449,8 +449,8 @@ pub(super) fn restore(
     if problems + lost > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
-/// Checks a restored archive and prints its problems. Missing derived files are counted, not printed, because
-/// they are built on demand. Returns the report and the number of missing derived files.
+/// Checks a restored archive and prints its problems. Returns the report and the number of problems with derived
+/// files, which are counted instead of printed, because the files are built on demand.
 fn check_restored(
     archive: &OpenArchive,
     config: &Config,
@@ -466,7 +466,7 @@ fn check_restored(
             None => {
                 underived.fetch_add(1, Ordering::Relaxed);
             }
-            // `--rebuild` has created it, as requested.
+            // `--rebuild` has created the file.
             Some(Ok(())) => {}
             Some(Err(_)) => print(problem, json),
         }
