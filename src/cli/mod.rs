@@ -119,10 +119,10 @@ enum CliCommand {
     /// Adds, lists and shows licences, the price list for orders. `licence` is the same command.
     #[command(subcommand, alias = "licence")]
     License(agreements::LicenseCommand),
-    /// Adds, lists, disables and enables users.
+    /// Adds, lists, disables and enables users, and changes their roles and passwords.
     #[command(subcommand)]
     User(accounts::UserCommand),
-    /// Adds, lists, disables and enables OAuth2 clients.
+    /// Adds, lists, disables and enables OAuth2 clients, and replaces their secrets.
     #[command(subcommand)]
     Client(accounts::ClientCommand),
     /// Lists and rotates the keys that id tokens are signed with.
@@ -149,8 +149,8 @@ enum CliCommand {
     /// Lists the nodes that serve the archive, whether each is alive, and the leases it holds.
     ///
     /// Waits until the heartbeat of every node has risen, for 12 seconds at most. A node that runs alone
-    /// rarely writes a heartbeat, so it is listed with the time it was last seen. An edge has no heartbeat
-    /// and is not listed.
+    /// rarely writes a heartbeat, so it is listed with the time it was last seen. A node of the role edge has no
+    /// heartbeat and is not listed.
     Nodes {
         #[command(flatten)]
         common: CommonArgs,
@@ -307,6 +307,7 @@ impl CliCommand {
     }
 }
 
+/// The options of the commands that read the settings.
 #[derive(Args, Debug)]
 struct CommonArgs {
     /// Data directory: database, originals, derived files.
@@ -328,17 +329,18 @@ struct SettingArgs {
 }
 
 impl CommonArgs {
-    /// Loads the settings of a command that has no settings flags except the common flags.
+    /// Loads the settings of a command that has no other options for settings.
     fn config(&self) -> Result<Config, CommandFailure> {
         let (config, values) = config::load(&self.sources(&[]))?;
         print_warnings(&values);
         Ok(config)
     }
 
+    /// Returns the sources of the settings; `extra` are settings, by name, that the command has options for.
     fn sources(&self, extra: &[(&str, &Option<String>)]) -> SettingSources {
         let mut flags = self.given.settings.clone();
-        let named = [("data.dir", &self.data)];
-        for (name, value) in named.iter().chain(extra) {
+        let common = [("data.dir", &self.data)];
+        for (name, value) in common.iter().chain(extra) {
             flags.extend(value.iter().map(|value| ((*name).to_owned(), value.clone())));
         }
         SettingSources { file: self.given.config.clone(), flags }
@@ -349,9 +351,9 @@ impl CommonArgs {
 enum CommandFailure {
     /// Settings or arguments are invalid: exit status 2.
     Usage(String),
-    /// Some of the work failed and was reported: exit status 1.
+    /// Some of the work failed, and the command has printed what: exit status 1.
     Reported,
-    /// All of the work failed: exit status 1.
+    /// The command failed as a whole: exit status 1.
     Failed(Error),
 }
 
@@ -370,8 +372,8 @@ impl From<config::ConfigError> for CommandFailure {
 /// Runs the command line. The exit status is 0 if all of the work succeeded, 1 if some of it failed, 2 for
 /// invalid usage.
 pub fn main() -> ExitCode {
-    // Other commands handle archives and secrets, so the files that they create are private to the user.
     let command = Cli::parse().command;
+    // Other commands handle archives and secrets, so the files that they create are private to the user.
     if !command.writes_for_others() {
         modes::make_private();
     }
@@ -540,6 +542,7 @@ fn check_config(sources: &SettingSources) -> Result<(), CommandFailure> {
         problems = app::unusable_values(&config);
     }
     if !problems.is_empty() {
+        // Each problem is a line; `print_error` writes the prefix of the first one.
         return usage(problems.join("\nwirephoto: "));
     }
     let file =
@@ -566,10 +569,11 @@ fn print_config(sources: &SettingSources, json: bool) -> Result<(), CommandFailu
 fn print_sections<'a>(rows: impl Iterator<Item = &'a SettingRow>) {
     let mut section = "";
     for row in rows {
-        let (this, key) = row.name.split_once('.').unwrap_or_default();
-        if this != section {
-            print_line(&format!("{}[{this}]", if section.is_empty() { "" } else { "\n" }));
-            section = this;
+        let (row_section, key) = row.name.split_once('.').unwrap_or_default();
+        if row_section != section {
+            let blank_line = if section.is_empty() { "" } else { "\n" };
+            print_line(&format!("{blank_line}[{row_section}]"));
+            section = row_section;
         }
         let value = if row.value.is_empty() { "\"\"" } else { &row.value };
         let unit = if row.unit.is_empty() { String::new() } else { format!(" {}", row.unit) };
