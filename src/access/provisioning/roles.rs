@@ -1,5 +1,7 @@
-//! Changes the roles of a user, and records the users who get a role of the agency. Such a role ends earlier
-//! password links, because an administrator of a customer may have requested them.
+//! Changes the roles of users.
+//!
+//! If a user gets a role of the agency that runs the service, earlier links for a new password end, because an
+//! administrator of a customer may have requested them.
 
 use jiff::Timestamp;
 
@@ -20,8 +22,8 @@ pub struct ChangedRoles {
     pub roles: Vec<String>,
     /// True if the user got a role of the agency.
     pub gains_agency_role: bool,
-    /// The address to which links for a new password go. An administrator of the user's organization may have
-    /// set it before the user had the role.
+    /// The address to which links for a new password go. The caller shows it for a check, because an administrator of
+    /// the user's organization may have set it before the user had the role.
     pub email_address: Option<String>,
 }
 
@@ -30,16 +32,16 @@ pub(super) fn roles_of(tx: &ReadTx<'_>, user_name: &str) -> Result<Vec<String>, 
     Ok(tx.find_user_by_name(user_name)?.map(|(user, _)| user.roles).unwrap_or_default())
 }
 
-/// Records in the audit log the agency roles that an import gave to a user or removed. Ends the password
-/// links of a user who got such a role. `before` has the roles of the user before the import.
-pub(super) fn follow_change(
+/// Records in the audit log the roles of the agency that an import gave to a user or removed, and ends the password
+/// links of a user who got one. `before` has the roles of the user before the import.
+pub(super) fn after_import(
     tx: &WriteTx<'_>,
     event: &AuditEvent,
     user_name: &str,
     before: &[String],
 ) -> Result<(), DbError> {
     let Some((user, _)) = tx.find_user_by_name(user_name)? else { return Ok(()) };
-    let changes = describe(before, &user.roles);
+    let changes = describe_changes(before, &user.roles);
     if changes.is_empty() {
         return Ok(());
     }
@@ -59,8 +61,8 @@ fn gains_role(before: &[String], after: &[String]) -> bool {
     AGENCY_ROLES.into_iter().any(|role| !has(before, role) && has(after, role))
 }
 
-/// Describes the change of the agency's roles: `+ROLE` for an added role, `-ROLE` for a removed role.
-fn describe(before: &[String], after: &[String]) -> Vec<String> {
+/// Describes the changes of the agency's roles: `+ROLE` for an added role, `-ROLE` for a removed role.
+fn describe_changes(before: &[String], after: &[String]) -> Vec<String> {
     let mut changes = Vec::new();
     for role in AGENCY_ROLES {
         let was_given = has(before, role);
@@ -75,7 +77,7 @@ fn describe(before: &[String], after: &[String]) -> Vec<String> {
 }
 
 /// Applies changes to roles: removes `removed`, then adds the missing roles of `added`.
-fn changed(mut roles: Vec<String>, added: &[String], removed: &[String]) -> Vec<String> {
+fn apply_changes(mut roles: Vec<String>, added: &[String], removed: &[String]) -> Vec<String> {
     roles.retain(|role| !removed.contains(role));
     for role in added {
         if !roles.contains(role) {
@@ -90,9 +92,10 @@ fn refuse(user_name: &str, why: String) -> AccountsError {
 }
 
 impl Accounts {
-    /// Adds roles to a user and removes others. A role of the agency ends the password links of the user.
+    /// Removes the roles `removed` from a user, then adds the roles `added`. A new role of the agency ends the password
+    /// links of the user.
     ///
-    /// Fails if there is no user of that name, or if a role is not a word.
+    /// Fails if there is no user of that name, if a role is not an [`AsciiWord`], or if the user would have too many.
     pub fn change_roles(
         &self,
         user_name: &str,
@@ -101,8 +104,8 @@ impl Accounts {
         now: Timestamp,
     ) -> Result<ChangedRoles, AccountsError> {
         for role in added {
-            if AsciiWord::try_from(role.clone()).is_err() {
-                return Err(refuse(user_name, format!("roles: {role:?} is not a word")));
+            if let Err(why) = AsciiWord::try_from(role.clone()) {
+                return Err(refuse(user_name, format!("roles: {role:?}: {why}")));
             }
         }
         let name = user_name.to_owned();
@@ -110,8 +113,9 @@ impl Accounts {
         let removed = removed.to_vec();
         let found = self.db.write_blocking(move |tx| {
             let Some((user, _)) = tx.find_user_by_name(&name)? else { return Ok(None) };
-            let roles = changed(user.roles.clone(), &added, &removed);
+            let roles = apply_changes(user.roles.clone(), &added, &removed);
             let gains_agency_role = gains_role(&user.roles, &roles);
+            // With more roles, nothing is written, and the call fails below.
             if roles.len() <= ROLES_MAX {
                 if gains_agency_role {
                     tx.delete_password_links(user.id)?;
@@ -140,7 +144,11 @@ mod tests {
     #[test]
     fn only_roles_of_the_agency_are_described() {
         let check = |before: &str, after: &str, expected: &str| {
-            assert_eq!(describe(&roles(before), &roles(after)), roles(expected), "{before}");
+            assert_eq!(
+                describe_changes(&roles(before), &roles(after)),
+                roles(expected),
+                "{before}"
+            );
         };
         check("ROLE_OFP", "ROLE_MEDIEBANK", "");
         check("", "ROLE_OPERATOR ROLE_OFP", "+ROLE_OPERATOR");
@@ -151,7 +159,7 @@ mod tests {
     #[test]
     fn a_role_is_added_once_and_removed() {
         let check = |before: &str, added: &str, removed: &str, expected: &str| {
-            let found = changed(roles(before), &roles(added), &roles(removed));
+            let found = apply_changes(roles(before), &roles(added), &roles(removed));
             assert_eq!(found, roles(expected), "{before} +{added} -{removed}");
         };
         check("A B", "C A", "", "A B C");
