@@ -1,9 +1,10 @@
 //! A form whose session expired before the visitor sent it. Its input is preserved during the login and submitted
 //! afterwards.
 //!
-//! The server stores nothing. The login page carries the fields along, with a token that only this service can
-//! generate. The page after the login shows the fields and asks for confirmation, so a different site cannot make
-//! a browser submit a form. Secrets are left out and must be entered again, because a different user may log in.
+//! The server stores nothing. The login page carries the fields along in fields named `kept_…`, with a token derived from
+//! the form cookie, the cookie of visitors without a session, whose value other sites do not know. The page after the
+//! login shows the input and asks for confirmation, so a different site cannot make a browser submit a form. Secrets are
+//! left out and must be entered again, because a different user may log in.
 
 use axum::{
     http::{HeaderMap, StatusCode, header},
@@ -21,9 +22,9 @@ use crate::runtime::error::Result;
 /// Prefix of the names of fields that hold a channel's secrets.
 const SECRET_PREFIX: &str = "secret.";
 /// The fields of the form that changes a password.
-const PASSWORDS: [&str; 3] = ["old", "password", "repeated"];
+const PASSWORD_FIELDS: [&str; 3] = ["old", "password", "repeated"];
 
-/// A form that could not be accepted yet.
+/// A form that is submitted after the login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DeferredForm {
     /// The path to which the form was sent.
@@ -45,14 +46,14 @@ impl DeferredForm {
         (is_same_origin(headers, origins) && login::is_local_page(action)).then_some(form)
     }
 
-    /// Reads the deferred form from `login`, the encoded form of a login page. `None` if there is no deferred
-    /// form, or its token was not issued for the form cookie `cookie`.
-    pub(in crate::http) fn from_login_form(login: &str, cookie: Option<&str>) -> Option<Self> {
-        let action = find_value(login, "kept_action")?;
-        let fields = find_value(login, "kept_fields")?;
+    /// Reads the deferred form from `text`, the encoded form of a login page. `None` if there is no deferred form,
+    /// or its token was not derived from the form cookie `cookie`.
+    pub(in crate::http) fn from_login_form(text: &str, cookie: Option<&str>) -> Option<Self> {
+        let action = find_value(text, "kept_action")?;
+        let fields = find_value(text, "kept_fields")?;
         let form = Self { action, fields };
-        // Compared in constant time. The token covers the action and the fields, so neither can be manipulated.
-        session::tokens_equal(&form.token(cookie?), &find_value(login, "kept_token")?)
+        // Compared in constant time. The token covers the action and the fields, so another site can set neither.
+        session::tokens_equal(&form.token(cookie?), &find_value(text, "kept_token")?)
             .then_some(form)
     }
 
@@ -91,7 +92,7 @@ pub fn without_secrets(fields: &str) -> String {
 }
 
 fn is_secret(name: &str) -> bool {
-    name.starts_with(SECRET_PREFIX) || PASSWORDS.contains(&name)
+    name.starts_with(SECRET_PREFIX) || PASSWORD_FIELDS.contains(&name)
 }
 
 /// Returns whether a page of one of `origins` sent the request. Each is a host with its port, or a complete
