@@ -17,7 +17,7 @@ pub use crate::header_error::HeaderError;
 use geometry::Size;
 
 /// Start of frame, baseline; the codes of the other frames follow up to [`SOF15`].
-const SOF0: u8 = 0xC0;
+pub(super) const SOF0: u8 = 0xC0;
 pub(super) const DHT: u8 = 0xC4;
 /// Reserved for JPEG extensions; its code lies between the codes of the frame markers.
 const JPG: u8 = 0xC8;
@@ -25,10 +25,10 @@ pub(super) const DAC: u8 = 0xCC;
 const SOF15: u8 = 0xCF;
 const RST0: u8 = 0xD0;
 const RST7: u8 = 0xD7;
-const SOI: u8 = 0xD8;
-const EOI: u8 = 0xD9;
-const SOS: u8 = 0xDA;
-const DRI: u8 = 0xDD;
+pub(super) const SOI: u8 = 0xD8;
+pub(super) const EOI: u8 = 0xD9;
+pub(super) const SOS: u8 = 0xDA;
+pub(super) const DRI: u8 = 0xDD;
 /// The first application segment, used by JFIF.
 pub(super) const APP0: u8 = 0xE0;
 /// Application segment of EXIF and XMP.

@@ -1,12 +1,13 @@
-//! Cuts out a rectangle losslessly, without decoding samples.
+//! Cuts out a rectangle losslessly, without decoding samples. The [parent module](super) explains the terms of the
+//! format.
 //!
-//! The coefficients of the MCUs do not change: the codes of a row are copied bit for bit, and only the first MCU
-//! of each row gets new DC differences, because a different MCU precedes it in the crop. So a crop whose corner is
-//! on the MCU grid is lossless.
+//! The coefficients of the MCUs do not change: their codes are copied bit for bit, and only the first MCU of each row
+//! and each MCU after a restart marker get new DC differences, because a different MCU precedes them in the crop. The
+//! corner of the crop must be on the MCU grid, since MCUs cannot be divided.
 
 use std::ops::Range;
 
-use crate::header::DHT;
+use crate::header::{DHT, DRI, EOI, SOF0, SOI, SOS};
 use crate::rewrite::segment;
 use crate::scan::bits::{EntropyWriter, UnstuffedData};
 use crate::scan::cursor::{BlockCoder, BlockSpan, ScanCursor};
@@ -30,13 +31,15 @@ pub fn surrounding_rect(scan: &Scan, rect: Rect) -> Rect {
     Rect { x, y, width, height }
 }
 
-/// Extends a span to whole steps with a margin of one step; returns its start and its length.
-fn surrounding_span(start: u32, length: u32, step: u32, edge: u32) -> (u32, u32) {
+/// Extends a span to whole steps with a margin of one step, within the picture, which ends at `end_max`. Returns its
+/// start and its length.
+fn surrounding_span(start: u32, length: u32, step: u32, end_max: u32) -> (u32, u32) {
     let first = (start / step).saturating_sub(1) * step;
     let end = start.saturating_add(length).div_ceil(step).saturating_add(1);
-    (first, end.saturating_mul(step).min(edge).saturating_sub(first))
+    (first, end.saturating_mul(step).min(end_max).saturating_sub(first))
 }
 
+/// Returns the MCUs under `rect`. Fails if its corner is off the MCU grid, or as [`crop`] does.
 fn mcus(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
     if is_on_grid(scan, rect) { scan.mcus_under(rect) } else { Err(ScanError::Outside) }
 }
@@ -52,9 +55,8 @@ pub fn byte_ranges(
 
 /// Cuts out `rect`, whose corner must be on the MCU grid, as a new file.
 ///
-/// `rect` is in pixels as stored. `colour` holds complete JFIF and Adobe segments for the new file
-/// ([`colour_segments`](crate::rewrite::colour_segments)); `bytes` must hold the ranges that
-/// [`byte_ranges`] returns.
+/// `rect` is in pixels as stored. `bytes` must hold the ranges that [`byte_ranges`] returns. `colour_segments` are
+/// complete JFIF and Adobe segments for the new file, from [`colour_segments`](crate::rewrite::colour_segments).
 ///
 /// # Errors
 ///
@@ -65,7 +67,7 @@ pub fn crop(
     index: &ScanIndex,
     bytes: &ByteRanges<'_>,
     rect: Rect,
-    colour: &[u8],
+    colour_segments: &[u8],
 ) -> Result<Vec<u8>, ScanError> {
     let mcus = mcus(scan, rect)?;
     let mut recoder = ScanRecoder::new(scan)?;
@@ -73,18 +75,18 @@ pub fn crop(
     for span in rows(scan, &mcus) {
         index.fill(&mut data, bytes, span.clone())?;
         let mut cursor = index.seek(scan, &data, span.start)?;
-        // The new file has no restart markers, so data with them is copied run by run.
+        // The new file has no restart markers, so the data between two markers is copied separately.
         if scan.interval == 0 {
-            recoder.copy_span(scan, index, &data, &mut cursor, span.end)?;
+            recoder.copy_without_restarts(scan, index, &data, &mut cursor, span.end)?;
         } else {
-            recoder.copy_run(&data, &mut cursor, span.end)?;
+            recoder.copy_with_restarts(&data, &mut cursor, span.end)?;
         }
     }
-    let mut out = vec![0xFF, 0xD8];
-    out.extend_from_slice(colour);
+    let mut out = vec![0xFF, SOI];
+    out.extend_from_slice(colour_segments);
     out.extend(headers(scan, rect.size(), 0)?);
     recoder.writer.finish_into(&mut out);
-    out.extend_from_slice(&[0xFF, 0xD9]);
+    out.extend_from_slice(&[0xFF, EOI]);
     Ok(out)
 }
 
@@ -97,7 +99,7 @@ pub(super) struct ScanRecoder {
     /// The entropy-coded output so far.
     pub(super) writer: EntropyWriter,
     /// The last written DC of each component, to which the next difference refers.
-    pub(super) last: [i32; COMPONENTS_MAX],
+    pub(super) last_dc: [i32; COMPONENTS_MAX],
 }
 
 impl ScanRecoder {
@@ -106,15 +108,15 @@ impl ScanRecoder {
         Ok(Self {
             coders: coders(scan)?,
             writer: EntropyWriter::default(),
-            last: [0; COMPONENTS_MAX],
+            last_dc: [0; COMPONENTS_MAX],
         })
     }
 
-    /// Copies the MCUs up to `end` of a scan without restarts.
+    /// Copies the MCUs before the MCU `end` of a scan without restarts.
     ///
-    /// Recodes the first MCU with new DC differences, and copies the other MCUs as one run of bits; the index
-    /// gives its end.
-    fn copy_span(
+    /// Recodes the first MCU with new DC differences, and copies the other MCUs as one run of bits, whose end the index
+    /// finds.
+    fn copy_without_restarts(
         &mut self,
         scan: &Scan,
         index: &ScanIndex,
@@ -129,16 +131,16 @@ impl ScanRecoder {
             let mut tail = index.seek(scan, data, end - 1)?;
             tail.skip_mcu()?;
             tail.check()?;
-            self.last = tail.predictors()?.map(i32::from);
+            self.last_dc = tail.predictors()?.map(i32::from);
             self.writer.copy(data, start, tail.position());
         }
         Ok(())
     }
 
-    /// Copies the MCUs up to `end` of a scan with restarts.
+    /// Copies the MCUs before the MCU `end` of a scan with restarts.
     ///
     /// Recodes the first MCU, and each MCU after a restart, with new DC differences.
-    fn copy_run(
+    fn copy_with_restarts(
         &mut self,
         data: &UnstuffedData,
         cursor: &mut ScanCursor<'_>,
@@ -158,7 +160,7 @@ impl ScanRecoder {
             } else {
                 cursor.skip_mcu()?;
             }
-            self.last = cursor.predictors()?.map(i32::from);
+            self.last_dc = cursor.predictors()?.map(i32::from);
         }
         cursor.check()?;
         if let Some(start) = from {
@@ -174,14 +176,14 @@ impl ScanRecoder {
         data: &UnstuffedData,
         cursor: &mut ScanCursor<'_>,
     ) -> Result<(), ScanError> {
-        let Self { coders, writer, last } = self;
+        let Self { coders, writer, last_dc } = self;
         let mut written = Ok(());
         let mut seen = [false; COMPONENTS_MAX];
         cursor.report_blocks(&mut |span: BlockSpan| {
-            let first = !std::mem::replace(&mut seen[span.component], true);
+            let is_first = !std::mem::replace(&mut seen[span.component], true);
             // Later blocks of a component follow the same block as before, so their codes stay valid.
-            let start = if first {
-                let difference = span.dc - last[span.component];
+            let start = if is_first {
+                let difference = span.dc - last_dc[span.component];
                 // The callback cannot return an error, so the first error is stored.
                 written = written.and(coders[span.component].write_dc(writer, difference));
                 span.ac
@@ -189,7 +191,7 @@ impl ScanRecoder {
                 span.start
             };
             writer.copy(data, start, span.end);
-            last[span.component] = span.dc;
+            last_dc[span.component] = span.dc;
         })?;
         written
     }
@@ -231,13 +233,10 @@ pub(super) fn huffman_segments(scan: &Scan) -> Result<Vec<u8>, ScanError> {
     Ok(segments)
 }
 
-/// Builds the tables, frame and scan header of a picture of `size` with the components of `scan`.
-///
-/// `interval` is the number of MCUs between restart markers, 0 for none.
-pub(super) fn headers(scan: &Scan, size: Size, interval: u16) -> Result<Vec<u8>, ScanError> {
-    let mut out = Vec::new();
+/// Builds the DQT segments of the quantisation tables of `scan`, each with 8-bit values if they suffice.
+fn quantisation_segments(scan: &Scan) -> Vec<u8> {
+    let mut segments = Vec::new();
     let mut numbers = Vec::new();
-    let mut wide = false;
     for component in &scan.components {
         if numbers.contains(&component.quant_number) {
             continue;
@@ -246,13 +245,19 @@ pub(super) fn headers(scan: &Scan, size: Size, interval: u16) -> Result<Vec<u8>,
         let values: Result<Vec<u8>, _> =
             component.quant.iter().map(|v| u8::try_from(*v)).collect();
         if let Ok(values) = values {
-            out.extend(segment(DQT, &[&[component.quant_number], &values]));
+            segments.extend(segment(DQT, &[&[component.quant_number], &values]));
         } else {
-            wide = true;
             let values: Vec<u8> = component.quant.iter().flat_map(|v| v.to_be_bytes()).collect();
-            out.extend(segment(DQT, &[&[0x10 | component.quant_number], &values]));
+            segments.extend(segment(DQT, &[&[0x10 | component.quant_number], &values]));
         }
     }
+    segments
+}
+
+/// Builds the tables, frame and scan header of a picture of `size` with the components of `scan`.
+///
+/// `interval` is the number of MCUs between restart markers, 0 for none.
+pub(super) fn headers(scan: &Scan, size: Size, interval: u16) -> Result<Vec<u8>, ScanError> {
     let count = u8::try_from(scan.components.len()).map_err(|_| ScanError::Scans)?;
     let mut frame = Vec::new();
     let mut selectors = Vec::new();
@@ -266,19 +271,21 @@ pub(super) fn headers(scan: &Scan, size: Size, interval: u16) -> Result<Vec<u8>,
         selectors.extend([component.id, dc << 4 | ac]);
     }
     // Baseline allows 8-bit quantisation tables and two Huffman tables of each class; anything more is extended
-    // sequential (T.81 table B.1).
-    let extended = wide
-        || scan
-            .components
-            .iter()
-            .any(|component| component.table_numbers.0.max(component.table_numbers.1) > 1);
+    // sequential, whose frame has the next code (T.81 table B.1).
+    let is_extended = scan.components.iter().any(|component| {
+        let (dc, ac) = component.table_numbers;
+        dc.max(ac) > 1 || component.quant.iter().any(|value| *value > 255)
+    });
     let height = u16::try_from(size.height).map_err(|_| ScanError::Outside)?.to_be_bytes();
     let width = u16::try_from(size.width).map_err(|_| ScanError::Outside)?.to_be_bytes();
-    out.extend(segment(0xC0 | u8::from(extended), &[&[8], &height, &width, &[count], &frame]));
+    let mut out = quantisation_segments(scan);
+    // 8 is the precision of the samples in bits.
+    out.extend(segment(SOF0 | u8::from(is_extended), &[&[8], &height, &width, &[count], &frame]));
     out.extend(huffman_segments(scan)?);
     if interval > 0 {
-        out.extend(segment(0xDD, &[&interval.to_be_bytes()]));
+        out.extend(segment(DRI, &[&interval.to_be_bytes()]));
     }
-    out.extend(segment(0xDA, &[&[count], &selectors, &[0, 63, 0]]));
+    // The last bytes are those of a sequential scan: all 64 coefficients, in full precision.
+    out.extend(segment(SOS, &[&[count], &selectors, &[0, 63, 0]]));
     Ok(out)
 }

@@ -93,7 +93,7 @@ pub fn patch(
     let start = cursor.position();
     let mut recoder = ScanRecoder::new(scan)?;
     // The first new DC difference refers to an MCU that does not change.
-    recoder.last = cursor.predictors()?.map(i32::from);
+    recoder.last_dc = cursor.predictors()?.map(i32::from);
     let mut rewrite = ScanRewrite {
         scan,
         index,
@@ -160,7 +160,7 @@ impl<'a> ScanRewrite<'a> {
         let mut cursor = self.index.seek(self.scan, self.data, target)?;
         cursor.begin()?;
         self.copy_to(cursor.position());
-        self.recoder.last = cursor.predictors()?.map(i32::from);
+        self.recoder.last_dc = cursor.predictors()?.map(i32::from);
         self.next_mcu = target;
         Ok(cursor)
     }
@@ -213,7 +213,7 @@ impl<'a> ScanRewrite<'a> {
         column: usize,
     ) -> Result<(), ScanError> {
         let Self { scan, data, recoder, rect, strip, .. } = self;
-        let ScanRecoder { coders, writer, last } = recoder;
+        let ScanRecoder { coders, writer, last_dc } = recoder;
         for (number, span) in spans.iter().enumerate() {
             let position = strip.position(number, column);
             let coder = &coders[span.component];
@@ -221,14 +221,14 @@ impl<'a> ScanRewrite<'a> {
             if is_touched(&scan.components[span.component], origin, *rect) {
                 let block = strip.block(position);
                 let dc = i32::from(block[0]);
-                coder.write_dc(writer, dc - last[span.component])?;
+                coder.write_dc(writer, dc - last_dc[span.component])?;
                 coder.write_ac(writer, block)?;
-                last[span.component] = dc;
+                last_dc[span.component] = dc;
             } else {
                 // The previous block may have changed, so the DC difference has to be recoded.
-                coder.write_dc(writer, span.dc - last[span.component])?;
+                coder.write_dc(writer, span.dc - last_dc[span.component])?;
                 writer.copy(data, span.ac, span.end);
-                last[span.component] = span.dc;
+                last_dc[span.component] = span.dc;
             }
         }
         Ok(())
@@ -275,7 +275,7 @@ impl<'a> ScanRewrite<'a> {
     /// Writes a restart marker, after which the DC differences refer to zero.
     fn restart(&mut self, number: u8) {
         self.recoder.writer.restart(number);
-        self.recoder.last = [0; COMPONENTS_MAX];
+        self.recoder.last_dc = [0; COMPONENTS_MAX];
     }
 
     /// Copies up to the next restart marker, if any, at or before MCU `limit`.

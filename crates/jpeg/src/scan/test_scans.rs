@@ -42,7 +42,7 @@ impl IndexedJpeg {
             if mcu > 0 && mcu.is_multiple_of(u32::from(interval)) {
                 let [number, ..] = (mcu / u32::from(interval) - 1).to_le_bytes();
                 recoder.writer.restart(number & 7);
-                recoder.last = [0; COMPONENTS_MAX];
+                recoder.last_dc = [0; COMPONENTS_MAX];
             }
             recoder.recode_mcu(&data, &mut cursor).unwrap();
         }
