@@ -1,6 +1,6 @@
 //! Texts that introduce the sender of a mail to its recipients.
 //!
-//! Names come from users, so they are shortened to one line and escaped in HTML.
+//! The names in them come from users, so they are shortened to one line and escaped in HTML.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -9,21 +9,22 @@ use crate::transport::mail_templates::{escape, line};
 use crate::transport::{Introduction, Mail, MailAddress, SentMark};
 use model::account::Account;
 
-/// Maximum length of a name in texts for recipients, in characters.
-const NAME_CHARS_MAX: usize = 80;
+/// Maximum length of a name or a subject, in characters.
+const LINE_CHARS_MAX: usize = 80;
 
 /// Returns the sender's name for recipients: the user's name, and the organization if there is one.
 pub(super) fn sender(account: &Account) -> String {
-    let name = line(&account.user.display_name(), NAME_CHARS_MAX);
+    let name = line(&account.user.display_name(), LINE_CHARS_MAX);
     let organization = account.organization.as_ref().and_then(|found| found.name.as_deref());
-    let organization = organization.map(|name| line(name, NAME_CHARS_MAX));
+    let organization = organization.map(|name| line(name, LINE_CHARS_MAX));
     match organization.filter(|organization| !organization.is_empty()) {
         Some(organization) => format!("{name} ({organization})"),
         None => name,
     }
 }
 
-/// Builds the text before the first mail to a recipient.
+/// Builds the text before the first mail to a recipient. The link `url` leads to the page on which the recipient can stop
+/// further mails; `sender` comes from [`sender()`].
 pub(super) fn introduction(
     to: &MailAddress,
     sender: &str,
@@ -46,7 +47,7 @@ pub(super) fn introduction(
     Introduction { to: to.clone(), text, html, sent: SentMark::default() }
 }
 
-/// Builds the mail that asks a recipient to accept mails.
+/// Builds the mail that asks a recipient to accept mails, on the page to which the link `url` leads.
 pub(super) fn confirmation(
     to: &MailAddress,
     sender: &str,
@@ -54,6 +55,7 @@ pub(super) fn confirmation(
     url: &str,
     at: Timestamp,
 ) -> Mail {
+    // The seven days are `CONFIRM_TIME`.
     let text = format!(
         "{sender} wants to send e-mail from {site_name} to your address.\n\n\
          Nothing is sent unless you accept within seven days. Accept or decline:\n{url}\n\n\
@@ -63,7 +65,7 @@ pub(super) fn confirmation(
         id: Uuid::now_v7().to_string(),
         at,
         to: vec![to.clone()],
-        subject: line(&format!("{site_name}: accept e-mail to your address?"), NAME_CHARS_MAX),
+        subject: line(&format!("{site_name}: accept e-mail to your address?"), LINE_CHARS_MAX),
         text,
         html: None,
         inline: Vec::new(),
