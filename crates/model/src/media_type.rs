@@ -6,8 +6,8 @@ use thiserror::Error;
 
 /// The media type of an item: the first part of its identity and of its media URL.
 ///
-/// Parses in lower case only, because an identity has one spelling. `_all`, which search and notifications accept,
-/// is not a media type, because it cannot identify an item.
+/// Parses in lower case only, because an identity has one spelling. `_all`, which search and notifications accept for
+/// items of any type, is not a media type, because it cannot identify an item.
 ///
 /// Contract items-2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub enum MediaType {
     Planning,
     /// An event in the calendar.
     Calendar,
-    /// A photograph of the stock photo archive.
+    /// A photograph of the stock photo archive, in the Swedish spelling of the URLs.
     Stockfoto,
 }
 
@@ -53,7 +53,7 @@ impl MediaType {
         }
     }
 
-    /// Reports whether items of this media type describe planned events.
+    /// Reports whether items of this media type announce future coverage or events.
     pub fn is_planned(self) -> bool {
         matches!(self, Self::Planning | Self::Calendar)
     }
