@@ -69,7 +69,7 @@ fn find_used(
 /// Returns whether a user of `organization` may change a template that it uses: all providers use a shared template, and
 /// its author's organization changes it. Without an author's organization, every provider may (contract ingest-33).
 fn is_changeable(template: &MetadataTemplate, organization: Option<OrganizationId>) -> bool {
-    template.author.is_none() || template.author == organization
+    template.author_organization.is_none() || template.author_organization == organization
 }
 
 /// Returns the error for one more template than an owner may have.
@@ -197,7 +197,7 @@ mod tests {
             MetadataTemplate {
                 id: 1,
                 organization: organization.map(OrganizationId),
-                author: None,
+                author_organization: None,
                 name: name.to_owned(),
                 fields: MetadataEdits::parse(fields.as_object().expect("an object"))
                     .expect("valid"),

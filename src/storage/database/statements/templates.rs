@@ -1,4 +1,5 @@
-//! Stores metadata templates: of the archive, or of one organization.
+//! Stores metadata templates, named changes that editors apply to the fields of items and uploads. A template belongs to
+//! one organization, or to the archive: then all providers use it.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -13,25 +14,23 @@ use model::item::MetadataEdits;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetadataTemplate {
     pub id: i64,
-    /// The organization that it belongs to; `None`: all providers use it.
+    /// The organization that the template belongs to; `None` if it belongs to the archive.
     pub organization: Option<OrganizationId>,
-    /// The organization of the user who created it; `None` if the user had none, or it was removed.
-    pub author: Option<OrganizationId>,
+    /// The organization of the user who created it; `None` if the user had none, or the organization was removed.
+    pub author_organization: Option<OrganizationId>,
     pub name: String,
-    /// The changes that it makes.
+    /// The changes, by field.
     pub fields: MetadataEdits,
     pub changed: Timestamp,
     /// The name of the user who changed it last, at that time.
     pub user_name: Option<String>,
 }
 
-/// A metadata template as an editor describes it.
+/// The parts of a [`MetadataTemplate`] that an editor decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewTemplate {
-    /// The organization that it belongs to; `None`: all providers use it.
     pub organization: Option<OrganizationId>,
     pub name: String,
-    /// The changes that it makes.
     pub fields: MetadataEdits,
 }
 
@@ -42,14 +41,14 @@ fn read_template(row: &dyn ResultRow) -> DbResult<MetadataTemplate> {
     let id: i64 = row.get("template_id")?;
     let what = format!("template {id}");
     let mut fields: Map<String, Value> = parse_json(&what, row.text("fields")?)?;
-    // A different version may know more fields. The template stays usable with the others.
+    // A later version may have stored fields that this one does not know. The template stays usable with the others.
     fields.retain(|name, change| {
         MetadataEdits::parse(&Map::from_iter([(name.clone(), change.clone())])).is_ok()
     });
     Ok(MetadataTemplate {
         id,
         organization: row.get("organization_id")?,
-        author: row.get("author_organization_id")?,
+        author_organization: row.get("author_organization_id")?,
         name: row.get("name")?,
         fields: MetadataEdits::parse(&fields).map_err(|why| damaged(&what, &why))?,
         changed: time(&what, row.get("changed_ms")?)?,
@@ -71,13 +70,13 @@ impl ReadTx<'_> {
         self.tx.list(&sql, params![organization], read_template)
     }
 
-    /// Finds the template with this number.
+    /// Finds the template with this id.
     pub fn find_template(&self, id: i64) -> DbResult<Option<MetadataTemplate>> {
         let sql = format!("SELECT {COLUMNS} FROM metadata_templates WHERE template_id = ?1");
         self.tx.find(&sql, params![id], read_template)
     }
 
-    /// Counts the templates of `organization`, or of the archive.
+    /// Counts the templates of `organization`; with `None`, those of the archive.
     pub fn count_templates(&self, organization: Option<OrganizationId>) -> DbResult<usize> {
         let sql = "SELECT count(*) FROM metadata_templates
              WHERE organization_id IS NOT DISTINCT FROM ?1";
@@ -86,11 +85,11 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Stores a new template of the user `user_name`, who belongs to the organization `author`. Returns its number.
+    /// Stores a new template of the user `user_name`, who belongs to `author_organization`. Returns its id.
     pub fn create_template(
         &self,
         new: &NewTemplate,
-        author: Option<OrganizationId>,
+        author_organization: Option<OrganizationId>,
         user_name: Option<&str>,
         now: Timestamp,
     ) -> DbResult<i64> {
@@ -99,10 +98,11 @@ impl WriteTx<'_> {
              VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING template_id";
         let NewTemplate { organization, name, fields } = new;
         let fields = Value::Object(fields.to_json()).to_string();
-        self.tx.load_value(sql, params![organization, name, fields, now, user_name, author])
+        let values = params![organization, name, fields, now, user_name, author_organization];
+        self.tx.load_value(sql, values)
     }
 
-    /// Replaces the template with this number, for the user `user_name`.
+    /// Replaces the content of the template with this id, for the user `user_name`.
     pub fn update_template(
         &self,
         id: i64,
@@ -118,7 +118,7 @@ impl WriteTx<'_> {
         self.tx.run(sql, params![id, organization, name, fields, now, user_name])
     }
 
-    /// Removes the template with this number.
+    /// Removes the template with this id.
     pub fn delete_template(&self, id: i64) -> DbResult<()> {
         let sql = "DELETE FROM metadata_templates WHERE template_id = ?1";
         self.tx.run(sql, params![id])
@@ -173,7 +173,8 @@ mod tests {
             .unwrap();
         let found = db.read_blocking(move |tx| tx.find_template(first)).unwrap().unwrap();
         assert_eq!((found.name.as_str(), found.fields), ("d", expected));
-        assert_eq!(found.author, Some(OrganizationId(2)), "a change leaves the author");
+        let author = found.author_organization;
+        assert_eq!(author, Some(OrganizationId(2)), "a change leaves the author");
         let count = |organization: Option<i64>| {
             db.read_blocking(move |tx| tx.count_templates(organization.map(OrganizationId)))
                 .unwrap()
