@@ -139,14 +139,14 @@ impl Mailer {
         if let (MailTls::StartTls, Some(tls)) = (smtp.security, tls) {
             // No fallback to plain text: an attacker could force it by hiding the capability.
             if !server.can_starttls() {
-                return Err(conversation.fail(SendStep::Secure, SendRefusal::NoStartTls));
+                return Err(conversation.error(SendStep::Secure, SendRefusal::NoStartTls));
             }
             conversation.await_answer(SendStep::Secure, server.starttls(tls, &name)).await?;
         }
         if let Some((user, password)) = login {
             let mechanisms = [Mechanism::Plain, Mechanism::Login];
             if server.server_info().get_auth_mechanism(&mechanisms).is_none() {
-                return Err(conversation.fail(SendStep::LogIn, SendRefusal::NoLogin));
+                return Err(conversation.error(SendStep::LogIn, SendRefusal::NoLogin));
             }
             let credentials = Credentials::new(user, password);
             let login = async {
