@@ -24,9 +24,10 @@ use crate::storage::database::ItemWriteOutcome;
 use crate::storage::diagnostics::{DiagnosticLog, DiagnosticRecord};
 use model::ItemKey;
 
-/// The name in diagnostic records in place of a node.
-const COMMAND: &str = "command";
+/// The node in diagnostic records: a command is no node of the cluster.
+const NODE_NAME: &str = "command";
 
+/// Ingests files and folders for `wirephoto ingest`.
 pub(super) fn ingest_paths(
     config: &Config,
     paths: &[PathBuf],
@@ -52,27 +53,27 @@ pub(super) fn ingest_paths(
     for path in &lines {
         tally.ingest_lines(&ingest, path, config.ingest_workers(), json);
     }
-    tally.summary(skipped, json);
+    tally.print_summary(skipped, json);
     store_diagnostics(&archive, &tally.diagnostics);
     let IngestTally { created, replaced, failed, .. } = &tally;
     audit_record::add_detail(format!("{created} created, {replaced} replaced, {failed} failed"));
     if tally.failed > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
-/// Stores the errors of the run for operators.
+/// Stores the errors of the run as diagnostics, which the API for operators lists.
 fn store_diagnostics(archive: &OpenArchive, diagnostics: &DiagnosticLog) {
     let records = diagnostics.take().records;
     if records.is_empty() {
         return;
     }
-    let written = archive.db.write_blocking(move |tx| tx.insert_diagnostics(&records, COMMAND));
+    let written = archive.db.write_blocking(move |tx| tx.insert_diagnostics(&records, NODE_NAME));
     // The run itself has succeeded or failed by now, and its errors were printed.
     if let Err(cause) = written {
-        print_error(&format!("the errors are not stored for operators: {cause}"));
+        print_error(&format!("the errors are not stored as diagnostics: {cause}"));
     }
 }
 
-/// Withdraws the items `names`, URIs of any host or `<mediaType>/<id>`, for `wirephoto withdraw`.
+/// Withdraws items for `wirephoto withdraw`. A name is a URI of any host, or `<mediaType>/<id>`.
 pub(super) fn withdraw(
     config: &Config,
     names: &[String],
@@ -119,18 +120,17 @@ pub(super) fn item_of(name: &str) -> Result<ItemKey, String> {
     parsed.map_err(|cause| format!("{name}: names no item: {cause}"))
 }
 
+/// The counts and errors of a run of `wirephoto ingest`.
 #[derive(Default)]
 struct IngestTally {
     created: u64,
     replaced: u64,
     failed: u64,
-    /// The errors of the run, for operators.
     diagnostics: DiagnosticLog,
 }
 
 impl IngestTally {
-    /// Ingests a file of documents. It may hold millions of documents, so only failures are reported one by
-    /// one.
+    /// Ingests a file with a document in each line. It may hold millions, so only failures are printed one by one.
     fn ingest_lines(&mut self, ingest: &Ingest, path: &Path, workers: usize, json: bool) {
         let length = fs::metadata(path).map_or(0, |metadata| metadata.len());
         let template = "{bar:40} {bytes}/{total_bytes} {msg}, {bytes_per_sec}, {eta} left";
@@ -140,7 +140,7 @@ impl IngestTally {
         let file_tally = ingest::ingest_lines(ingest, path, workers, &clock::now, &mut |event| {
             match event {
                 LinesEvent::Failed(failure) => {
-                    bar.suspend(|| report_failure(failure, json));
+                    bar.suspend(|| print_failure(failure, json));
                     record_failure(&diagnostics, failure);
                 }
                 LinesEvent::Bytes(bytes) => bar.set_position(bytes),
@@ -164,6 +164,7 @@ impl IngestTally {
         }
     }
 
+    /// Counts the outcome of a file or item folder, and prints its error or warnings; as JSON, also an item without any.
     fn report(&mut self, outcome: &Result<IngestedItem, IngestFailure>, json: bool) {
         match outcome {
             Ok(item) => {
@@ -183,13 +184,13 @@ impl IngestTally {
             }
             Err(failure) => {
                 self.failed += 1;
-                report_failure(failure, json);
+                print_failure(failure, json);
                 record_failure(&self.diagnostics, failure);
             }
         }
     }
 
-    fn summary(&self, skipped: usize, json: bool) {
+    fn print_summary(&self, skipped: usize, json: bool) {
         let Self { created, replaced, failed, .. } = self;
         let mut text = format!("{created} created, {replaced} replaced, {failed} failed");
         if skipped > 0 {
@@ -205,7 +206,7 @@ impl IngestTally {
     }
 }
 
-/// Records for operators a file or document that was not ingested.
+/// Records a file or document that was not ingested, for the diagnostics.
 fn record_failure(diagnostics: &DiagnosticLog, failure: &IngestFailure) {
     let subject = match failure.line {
         Some(line) => format!("{}:{line}", failure.path.display()),
@@ -214,8 +215,8 @@ fn record_failure(diagnostics: &DiagnosticLog, failure: &IngestFailure) {
     diagnostics.record(DiagnosticRecord::ingest_error(subject, &failure.error, clock::now()));
 }
 
-/// Reports a file or document that was not ingested.
-fn report_failure(failure: &IngestFailure, json: bool) {
+/// Prints the failure of a file or document that was not ingested.
+fn print_failure(failure: &IngestFailure, json: bool) {
     if json {
         let path = failure.path.display().to_string();
         let mut line =
