@@ -1,4 +1,4 @@
-//! Counts down the work that one document may still cost.
+//! Counts down the work that one call of this library may still do.
 //!
 //! A hostile PDF of a few kilobytes can ask for unlimited work: streams that decompress to gigabytes, or a function
 //! that is evaluated for every colour of a page. So each call begins with a [`WorkBudget`] made of its [`PdfLimits`],
@@ -13,13 +13,14 @@
 
 use crate::{PdfError, PdfLimits};
 
-/// Steps of functions for each operator of [`PdfLimits::operators`]. Most colours are set without a function.
+/// Steps of functions for each operator of [`PdfLimits::operators`]: enough for a function of a few dozen steps at every
+/// operator, although most operators need none.
 const STEPS_PER_OPERATOR: u64 = 32;
 
 /// The maximum width or height of an image in pixels, which bounds the memory for a row.
 const EDGE_MAX: u64 = 1 << 20;
 
-/// The amounts that one call may still spend.
+/// The amounts that one call may still spend, and its other limits.
 #[derive(Debug)]
 pub(super) struct WorkBudget {
     /// The limits at the start of the call, which errors name.
@@ -53,8 +54,8 @@ impl WorkBudget {
         self.decoded_bytes
     }
 
-    /// Spends one operator of a content stream.
-    pub(super) fn take_operation(&mut self) -> Result<(), PdfError> {
+    /// Spends one operator of a content stream, or a piece of similar size.
+    pub(super) fn take_operator(&mut self) -> Result<(), PdfError> {
         let rest = self.operators.checked_sub(1);
         self.operators = rest.ok_or_else(|| self.too_many_operators())?;
         Ok(())
@@ -72,7 +73,7 @@ impl WorkBudget {
         PdfError::TooManyOperators { max: self.limits.operators }
     }
 
-    /// Refuses an image with too many pixels, before memory is allocated for them.
+    /// Refuses an image that has too many pixels or is too wide or high, before memory is allocated for it.
     pub(super) fn check_image(&self, width: usize, height: usize) -> Result<(), PdfError> {
         let width = u64::try_from(width).unwrap_or(u64::MAX);
         let height = u64::try_from(height).unwrap_or(u64::MAX);
@@ -83,7 +84,8 @@ impl WorkBudget {
         Ok(())
     }
 
-    /// Refuses colour spaces, functions or forms, which `what` names, that are nested beyond the limit.
+    /// Refuses an object at the nesting level `depth` beyond the limit; `what` names its kind in the error, such as a
+    /// function.
     pub(super) fn check_depth(&self, depth: usize, what: &'static str) -> Result<(), PdfError> {
         let max = self.limits.depth;
         if depth > max { Err(PdfError::TooDeep { what, max }) } else { Ok(()) }

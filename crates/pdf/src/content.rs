@@ -89,7 +89,7 @@ impl ContentRewriter<'_, '_, '_> {
                 operands.push(token);
                 continue;
             }
-            self.scope.budget.take_operation()?;
+            self.scope.budget.take_operator()?;
             // The replacement covers the operands as well.
             let start = first_operand.take().unwrap_or(token.start);
             if &self.bytes[token.start..token.end] == b"BI" {

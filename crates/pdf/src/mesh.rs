@@ -84,7 +84,7 @@ pub(super) fn grey_mesh(
     let components = space.components();
     while let Some(part) = read_part(mesh, &mut bits, components) {
         // Each part counts as an operator, which bounds a mesh like a content stream.
-        scope.budget.take_operation()?;
+        scope.budget.take_operator()?;
         if mesh.flag_bits > 0 {
             output.push(part.flag.to_le_bytes()[0]);
         }

@@ -93,7 +93,7 @@ impl OperatorCounter<'_> {
                 TokenKind::Name => name = Some(name_of(text)),
                 TokenKind::Other => text_bytes = text_bytes.saturating_add(length(text)),
                 TokenKind::Operator => {
-                    self.scope.budget.take_operation()?;
+                    self.scope.budget.take_operator()?;
                     let named = NamedResource { document, resources, name: name.as_deref() };
                     let drawn = match text {
                         b"BI" => {

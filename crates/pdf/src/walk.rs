@@ -139,7 +139,7 @@ impl<'a> DocumentWalk<'a> {
             return Ok(object.clone());
         }
         // A direct object is converted each time it is reached, so it counts as an operator.
-        self.scope.budget.take_operation()?;
+        self.scope.budget.take_operator()?;
         self.convert_object(object.clone(), role, resources)
     }
 
