@@ -18,7 +18,7 @@ pub(super) struct JpegFacts {
     pub(super) has_luma: bool,
 }
 
-/// The maximum number of scans of a JPEG: each needs a pass over the picture, and real files have ten.
+/// The maximum number of scans of a JPEG: each needs a pass over the picture, and real files have about ten.
 const SCANS_MAX: usize = 200;
 /// The quality of encoded JPEGs, on libjpeg's scale of 1 to 100.
 const QUALITY: i32 = 90;
@@ -42,7 +42,7 @@ pub(super) fn read_facts(data: &[u8], budget: &WorkBudget) -> Result<JpegFacts, 
     // Compressed data escapes 0xFF, so it contains no marker. A match inside a segment only increases the count.
     let scans = data.windows(2).filter(|pair| *pair == [0xff, START_OF_SCAN]).count();
     if scans > SCANS_MAX {
-        // The number is `SCANS_MAX`.
+        // The number is `SCANS_MAX`, which a static text cannot contain.
         return Err(broken(0, 0, "its jpeg has more than 200 scans"));
     }
     let (components, has_luma) = match header.colorspace {
@@ -55,7 +55,7 @@ pub(super) fn read_facts(data: &[u8], budget: &WorkBudget) -> Result<JpegFacts, 
 }
 
 /// Returns a copy of a JPEG with an Adobe marker, from which decoders read the colour transform: YCbCr or YCCK if
-/// `is_transformed`, otherwise none. PDFs state it outside the JPEG.
+/// `is_transformed`, otherwise none. A PDF can state the transform outside the JPEG, where decoders do not find it.
 ///
 /// Returns `None` if the JPEG has an Adobe marker already, or does not begin like a JPEG.
 pub(super) fn with_adobe_marker(data: &[u8], is_transformed: bool) -> Option<Vec<u8>> {
@@ -70,10 +70,10 @@ pub(super) fn with_adobe_marker(data: &[u8], is_transformed: bool) -> Option<Vec
     // the transform below.
     let mut marked = b"\xff\xd8\xff\xee\x00\x0eAdobe\x00\x64\x00\x00\x00\x00".to_vec();
     // 0 is no transform, 1 is YCbCr, 2 is YCCK.
-    let transform = match frame_components(data) {
-        _ if !is_transformed => 0,
-        4 => 2,
-        _ => 1,
+    let transform = match (is_transformed, frame_components(data)) {
+        (false, _) => 0,
+        (true, 4) => 2,
+        (true, _) => 1,
     };
     marked.push(transform);
     marked.extend_from_slice(rest);
@@ -90,8 +90,8 @@ fn frame_components(data: &[u8]) -> u8 {
     frame.and_then(|(_, payload)| payload.get(5).copied()).unwrap_or(0)
 }
 
-/// Iterates over the segments up to the first data that is not one: the code of the marker, and all data from the
-/// payload of the segment to the end of the file.
+/// Iterates over the segments up to the first data that is not a segment. Each item is the code of the marker, and the data
+/// from the payload of the segment to the end of the file.
 fn segments(data: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     // After the start of image.
     let mut position = 2;
@@ -107,8 +107,8 @@ fn segments(data: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
 /// pixels. `None` if the data is damaged or the result is not grey.
 pub(super) fn luma(data: &[u8]) -> Option<Vec<u8>> {
     let mut transform = Transform::default();
-    // Markers describe the colour picture (its profile, for example), so they are dropped.
     transform.gray = true;
+    // Markers describe the colour picture (its profile, for example), so they are dropped.
     transform.copy_none = true;
     transform.optimize = true;
     let mut transformer = Transformer::new().ok()?;
@@ -120,7 +120,7 @@ pub(super) fn luma(data: &[u8]) -> Option<Vec<u8>> {
 /// Decodes the samples of a JPEG to `[height][width][components]`: grey, RGB, or CMYK without inverting it.
 ///
 /// Spends a byte of `budget` for each sample. Damaged data gives the samples before the damage, and zeros after it.
-/// Fails if that is nothing, or if `budget` does not suffice.
+/// Fails if there are no samples before it, or if `budget` does not suffice.
 pub(super) fn samples(
     data: &[u8],
     facts: JpegFacts,
