@@ -1,4 +1,4 @@
-//! Decodes the stream filters for any data: Flate, LZW, run-length and the two ASCII forms, with predictors. Filters
+//! Decodes the general-purpose stream filters: Flate, LZW, run-length and the two ASCII forms, with predictors. Filters
 //! for images, such as DCT and CCITT fax, are left to the caller.
 //!
 //! Damaged data gives the data that could be decoded before the damage, as in other readers; the ASCII filters skip
@@ -21,14 +21,14 @@ use crate::predictor::{Predictor, unpredict};
 #[derive(Debug)]
 pub(super) struct DecodedStream {
     pub(super) bytes: Vec<u8>,
-    /// The name of the remaining image filter, which the caller has to decode, with its parameters.
+    /// The name and the parameters of the first filter that is not decoded here: an image filter, or an unknown one.
     pub(super) image_filter: Option<(Vec<u8>, Dictionary)>,
     /// True if a predictor was used, which suggests that the data compresses better with a predictor.
     pub(super) predicted: bool,
 }
 
-/// The maximum number of filters that are decoded; real files have at most two. The data stays encoded with further
-/// ones.
+/// The maximum number of filters that are decoded; real files have at most two. Further filters are not
+/// decoded, and the data stays encoded with them.
 const FILTERS_MAX: usize = 8;
 
 /// Decodes the filters of a stream, up to an image filter.
@@ -45,7 +45,7 @@ pub(super) fn decode(
     let mut decoded = DecodedStream { bytes: Vec::new(), image_filter: None, predicted: false };
     let mut current: Option<Vec<u8>> = None;
     for (name, parameters) in filters.iter().zip(parameters).take(FILTERS_MAX) {
-        // An image filter comes last, and the caller decodes it.
+        // An image filter, which comes last in valid files and which the caller decodes, or an unknown one.
         if !is_general_purpose(name) {
             decoded.image_filter = Some((name.clone(), parameters));
             break;

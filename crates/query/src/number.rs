@@ -33,8 +33,8 @@ pub enum NumberField {
 model::impl_as_str!(NumberField);
 
 /// A finite number as an integer with the same order: the bits of an IEEE 754 double, of which all but the sign are
-/// flipped for negative numbers. Neighbouring doubles have neighbouring integers, except that -1, which would be
-/// negative zero, is not used.
+/// flipped for negative numbers. Neighbouring doubles have neighbouring integers, except that the integer -1,
+/// to which negative zero would convert, is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FiniteNumber(i64);
 
@@ -60,12 +60,12 @@ impl FiniteNumber {
         self.0
     }
 
-    /// Returns the next larger number; `None` above the largest.
+    /// Returns the next larger number, to make an exclusive bound inclusive; `None` above the largest.
     pub(super) fn above(self) -> Option<Self> {
         Self::new(self.value().next_up())
     }
 
-    /// Returns the next smaller number; `None` below the smallest.
+    /// Returns the next smaller number, to make an exclusive bound inclusive; `None` below the smallest.
     pub(super) fn below(self) -> Option<Self> {
         Self::new(self.value().next_down())
     }

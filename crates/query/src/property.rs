@@ -15,9 +15,10 @@ use super::number::NumberField;
 pub(super) struct IndexedProperty {
     /// The path of the property in the document, without list indexes.
     pub(super) name: &'static str,
-    /// True if a word of a query without the name of a field searches the property too.
+    /// True if free text searches the property: words of a query that no field name precedes.
     pub(super) in_free_text: bool,
-    /// The two-letter code of the property in the index.
+    /// The two letters that stand for the property in the index. All properties share a field of the index, in which
+    /// the token of the word `erik` of this property is `<code>=erik`.
     pub(super) code: [char; 2],
 }
 
@@ -59,7 +60,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     PROPERTIES.iter().map(|(name, _)| *name)
 }
 
-/// Returns the code of a property in the index: two letters that encode its position in [`PROPERTIES`].
+/// Returns the two letters with which tokens of a property begin. They encode its position in [`PROPERTIES`].
 pub(super) fn code(name: &str) -> [char; 2] {
     // No property has the last code, so tokens of an unknown name match nothing.
     property(name).map_or_else(|| letters(CODES_MAX - 1), |property| property.code)
@@ -86,7 +87,7 @@ pub(super) fn find(name: &str) -> Option<QueryField> {
         ID => return Some(QueryField::Id),
         "headline" => TextField::Headline,
         "description_text" => TextField::Description,
-        // A document has its body in one of these formats; the index has one text for all of them.
+        // A document may have its body in several of these formats; the index has the text of one of them.
         "body_text" | "body_html5" | "body_richhtml5" => TextField::Body,
         name => TextField::Named(property(name)?.name),
     }))
@@ -166,7 +167,7 @@ static PROPERTIES: LazyLock<Vec<(&str, bool)>> = LazyLock::new(|| {
     all
 });
 
-/// The properties that a word without the name of a field searches.
+/// The properties that free text searches besides headline, description and body.
 const FREE_PROPERTIES: &str = "\
     body_event.address body_event.arena body_event.city body_event.country body_event.eventtags \
     body_event.eventtype_text body_event.municipality_text body_event.note_extra \

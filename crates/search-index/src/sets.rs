@@ -10,7 +10,8 @@ use roaring::RoaringBitmap;
 use tantivy::index::SegmentId;
 
 /// A condition whose documents are cached. They depend only on the condition and the content of the segment, which
-/// never changes. A cached set may have removed documents, because queries intersect it with the live ones.
+/// never changes. A cached set may contain removed documents. That is harmless, because queries intersect it with the
+/// live documents of the segment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum FilterCondition {
     Words(WordPattern),
@@ -18,7 +19,7 @@ pub(crate) enum FilterCondition {
     Numbers(NumericRange),
     Present(TextField),
     Item(ItemId),
-    /// A value of a facet, as the facet counts it.
+    /// A value of a facet, compared whole and case-sensitively, as it is spelled in the facet counts.
     Value(Facet, String),
     MediaType(MediaType),
     /// A picture that looks nearly like the picture with this hash.
@@ -31,7 +32,8 @@ pub(crate) enum FilterCondition {
 impl FilterCondition {
     /// Estimates the memory of the condition's texts in bytes, for a key of the cache.
     fn size_bytes(&self) -> usize {
-        // A word is stored as folded and as written; 64 and 24 bytes stand for the strings' headers and allocations.
+        // A word is stored without accents and, if it has any, also with them; 64 and 24 bytes stand for the strings'
+        // headers and allocations.
         match self {
             Self::Words(words) => words.words.iter().map(|word| word.folded.len() * 2 + 64).sum(),
             Self::Products(codes) => codes.iter().map(|code| code.len() + 24).sum(),

@@ -3,7 +3,8 @@
 //! Callers use [`ImageFormat`]; its methods call the functions of the [`ImageCodec`] that the module of the format
 //! defines. To add a format, add a module like `jpeg` and a variant of [`ImageFormat`], and list it in
 //! [`ImageFormat::all`], which the compiler does not check. Media URLs, MIME types and planned renditions are derived
-//! from the codecs. The formats that `.auto` chooses from are listed in `http::media::image_negotiation`.
+//! from the codecs. Two lists are chosen by hand: the formats of `.auto` in
+//! `http::media::image_negotiation`, and the formats that pages offer, in `http::site`.
 
 mod avif;
 mod boxes;
@@ -80,7 +81,7 @@ pub struct ImageAttachments<'a> {
 
 /// A picture to be encoded.
 pub struct UnencodedPicture<'a> {
-    /// The pixels, already converted if `output.colour` is [`OutputColour::Srgb`].
+    /// The pixels. The caller has already converted them if `output.colour` is [`OutputColour::Srgb`].
     pub pixels: Cow<'a, Pixels>,
     /// Format, quality, subsampling and colour space of the result.
     pub output: OutputOptions,
@@ -195,9 +196,9 @@ impl ImageFormat {
 
     /// Encodes a picture as a file without metadata.
     ///
-    /// `icc` is the ICC profile of the pixels, if they have one. CMYK is converted to sRGB with it if the format does
-    /// not support CMYK. Grey is converted to the tone curve of sRGB if the format does not support grey profiles and
-    /// `picture.output.colour` does not say that it is converted already.
+    /// `icc` is the ICC profile of the pixels, if they have one. Pixels that the format cannot store unconverted are
+    /// converted to sRGB with it: CMYK if the format does not support CMYK; grey if it does not support grey profiles,
+    /// unless `picture.output.colour` is [`OutputColour::Srgb`], which means that the caller converted them.
     ///
     /// Fails with [`RasterError::Unsupported`] for a picture of a size that the format does not support.
     pub fn encode(
@@ -211,8 +212,9 @@ impl ImageFormat {
             return Err(RasterError::Unsupported(text));
         }
         let channels = picture.pixels.channels;
-        // Converted grey still has one channel, so only `output.colour` says whether it is in sRGB. Converted CMYK has
-        // three, so four channels were not converted, whatever `output.colour` says.
+        // Grey has one channel before and after its conversion, so `output.colour` decides. Four channels with sRGB
+        // would be a mistake of the caller, since converted CMYK has three; no encoder may get CMYK that it does not
+        // support.
         let is_srgb = channels < 4 && picture.output.colour == OutputColour::Srgb;
         if self.stores_unconverted(channels) || is_srgb {
             return (self.codec().encode)(&picture);

@@ -73,8 +73,8 @@ pub struct Agreement {
     pub organization: OrganizationId,
     /// The method of payment for downloads.
     pub kind: AgreementType,
-    /// True if the agreement covers every item. A Subscription of this kind pays before other Subscriptions (contract
-    /// purchases-2).
+    /// True for a super agreement, which covers every item. A super agreement of type `Subscription` pays before other
+    /// Subscriptions (contract purchases-2).
     pub super_agreement: bool,
     /// The products that the agreement covers.
     pub products: Vec<Product>,

@@ -29,7 +29,8 @@ pub struct OAuthClient {
     pub name: String,
     /// The argon2id hash of the client secret; `None` for a public client.
     pub secret: Option<String>,
-    /// The allowed redirect URIs, compared exactly except for the port of loopback addresses.
+    /// The allowed redirect URIs, compared exactly except for the port of a loopback address (`127.0.0.1` or
+    /// `[::1]`).
     pub redirect_uris: Vec<String>,
     /// The grant types that the client may use.
     pub grants: Vec<GrantType>,
@@ -38,7 +39,7 @@ pub struct OAuthClient {
     /// True if each API requires its own scopes of the client's tokens. By default `roles` is enough for almost every
     /// API (contract login-14). [`Permission::scopes`](super::Permission::scopes) has both rules.
     pub scopes_enforced: bool,
-    /// The lifetime of the client's access tokens in seconds, if it is shorter than the default.
+    /// The maximum lifetime of the client's access tokens in seconds. A value above the default has no effect.
     pub access_token_s: Option<u32>,
     /// True if the client's tokens may only read (contract access-7).
     pub read_only: bool,

@@ -1,11 +1,12 @@
 //! The permissions of a caller in the APIs, and the scopes that each requires.
 //!
 //! The consent page lists the permissions of this module's table that a client would get, and a test compares the
-//! table with `docs/guide/scopes.md`. APIs check the scopes of a row if they pass the permission to
-//! `auth::Principal::require` or `allows`. The other rows serve the consent page alone, and their scopes are checked
-//! elsewhere: `roles` at the entrance of every API, `admin` in `Principal::require_admin`, the scopes of a key in
-//! `Principal::require_login`. APIs check access levels and roles of the user themselves. So a change of such a scope,
-//! or of who may hold a permission, must be made there too.
+//! table with `docs/guide/scopes.md`. A row is enforced if an API passes its permission to `auth::Principal::require`
+//! or `allows`. The other rows only serve the consent page. Their scopes are checked elsewhere: the scope `roles` at
+//! the entrance of every API, `admin` in `Principal::require_admin`, the scopes of a key in `Principal::require_login`.
+//! `openid` alone is never checked: id tokens and the user endpoint always identify the user. Nor does the table
+//! enforce who may hold a permission: each API checks the access level or the role of the user. So a scope that is
+//! checked elsewhere, or a holder, must be changed there too.
 //!
 //! By default a client's scopes are not enforced: `roles` grants almost everything, as the contract says (contract
 //! login-14). With enforced scopes, `roles` still grants search, downloads, the caller's own orders and deliveries, and
@@ -125,7 +126,8 @@ struct PermissionRow {
     by_default: &'static [Scope],
     /// The scopes, all of them, that a client with enforced scopes needs.
     enforced: &'static [Scope],
-    /// A scope that reveals the same data, even without `roles`, as claims of the id token and at the user endpoint.
+    /// A scope that reveals this data, or a part of it, in the claims of the id token and of the user endpoint, even
+    /// without `roles`.
     claims: Option<Scope>,
     holder: PermissionHolder,
 }
@@ -187,7 +189,8 @@ static TABLE: [PermissionRow; 26] = [
     row(Permission::WriteNotifications, ROLES, PROFILE),
     row(Permission::Devices, ROLES, PROFILE),
     row(Permission::ReadChannels, ROLES, PROFILE),
-    // No client of the contract changes channels or revokes keys, so all tokens need `profile` for that.
+    // Writing channels and revoking keys needs `profile`, whether scopes are enforced or not (contract deliveries-19,
+    // access-8).
     row(Permission::WriteChannels, PROFILE, PROFILE),
     row(Permission::ReadKeys, ROLES, PROFILE),
     row(Permission::RevokeKeys, PROFILE, PROFILE),
