@@ -27,8 +27,8 @@ pub(super) struct DecodedStream {
     pub(super) predicted: bool,
 }
 
-/// The maximum number of filters that are decoded; real files have at most two. Further filters are not
-/// decoded, and the data stays encoded with them.
+/// The maximum number of filters that are decoded; real files have at most two. The data stays encoded
+/// with any further ones, which [`DecodedStream::image_filter`] does not name.
 const FILTERS_MAX: usize = 8;
 
 /// Decodes the filters of a stream, up to an image filter.
@@ -103,7 +103,8 @@ fn parameters_of_filter(document: &Document, object: &Object) -> Dictionary {
     dictionary_of(resolve(document, object)).cloned().unwrap_or_default()
 }
 
-/// Returns whether a filter is decoded here, also by its abbreviation in inline images.
+/// Returns whether a filter is decoded here, also by its abbreviation in inline images. A new one also needs an arm in
+/// [`unpack`], which otherwise returns its data unchanged.
 fn is_general_purpose(name: &[u8]) -> bool {
     matches!(
         name,
@@ -121,7 +122,8 @@ fn is_general_purpose(name: &[u8]) -> bool {
     )
 }
 
-/// Returns whether the codes of LZW get longer one code early, which is the default (§7.4.4.3, Table 8).
+/// Returns whether the width of LZW codes grows one code earlier than necessary, which is the default (§7.4.4.3,
+/// Table 8).
 fn early_change(document: &Document, parameters: &Dictionary) -> bool {
     count(document, parameters, b"EarlyChange") != Some(0)
 }

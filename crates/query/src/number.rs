@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use strum::{EnumIter, EnumString, IntoStaticStr};
 
 /// A property with numeric values, which are compared as numbers, not as words. Search indexes have a column for
-/// each variant, in this order, so a change requires a new `ANALYSIS` in the library `search-index`.
+/// each variant, in this order, so after a change `ANALYSIS` in the library `search-index` has to be raised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[derive(EnumIter, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]

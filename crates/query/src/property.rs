@@ -15,7 +15,7 @@ use super::number::NumberField;
 pub(super) struct IndexedProperty {
     /// The path of the property in the document, without list indexes.
     pub(super) name: &'static str,
-    /// True if free text searches the property: words of a query that no field name precedes.
+    /// True if free text, the words of a query that no field name precedes, is searched in this property too.
     pub(super) in_free_text: bool,
     /// The two letters that stand for the property in the index. All properties share a field of the index, in which
     /// the token of the word `erik` of this property is `<code>=erik`.
@@ -43,7 +43,8 @@ pub(super) const DATA_MINING: &str = "datamining";
 pub(super) const ORIENTATION: &str = "orientation";
 /// The colour of a picture. It is not a property of documents.
 pub(super) const COLOUR: &str = "colour";
-/// The coordinates of a place. No query can name them, and there may be many, so they are skipped.
+/// The coordinates of a place. No query can name them, and there may be many, so they are skipped when a
+/// document is indexed.
 pub(super) const GEOMETRY: &str = "geometry_geojson";
 
 /// Finds the indexed property with this path.
@@ -146,7 +147,7 @@ pub(super) fn term_code(value: &str) -> &str {
 /// this order, which is alphabetical.
 ///
 /// Headline, description, body, dates and what every item has are indexed separately. Names that are not properties
-/// of documents, such as [`COLOUR`], are included, and no document has them.
+/// of documents, such as [`COLOUR`], are included too; no document can have such a property.
 pub(super) static TOP_LEVEL_NAMES: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
     let words = PROPERTIES.iter().map(|(name, _)| *name);
     let paths = words.chain(NumberField::iter().map(NumberField::as_str));
@@ -224,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    /// Parts of the schema that no query can name: a name at the end of a path, or its first one.
+    /// Properties of the schema that no query can name, at any depth, with everything below them.
     const EXCLUDED: [&str; 11] = [
         "$standard",
         "assignments",

@@ -126,7 +126,7 @@ pub(crate) struct FacetCountCache {
 }
 
 impl FacetCountCache {
-    /// The number of documents from which a set is cached; to count fewer is faster than to compare sets.
+    /// The minimum number of documents of a cached set. Below it, counting again is faster than comparing sets.
     const DOCS_MIN: u64 = 5000;
 
     /// Creates a cache of at most `bytes`.
@@ -167,7 +167,7 @@ impl FacetCountCache {
 /// Collects documents of a segment, in any order and with repetitions, into one set.
 pub(crate) struct SetBuilder {
     max_doc: u32,
-    /// The added lists, concatenated, while they are short; then empty.
+    /// The added documents, in the order of the calls, while they are few; empty once `dense` has them.
     sparse: Vec<u32>,
     /// Many documents, as one bit for each document of the segment.
     dense: Option<Vec<u8>>,

@@ -3,8 +3,9 @@
 //! Callers use [`ImageFormat`]; its methods call the functions of the [`ImageCodec`] that the module of the format
 //! defines. To add a format, add a module like `jpeg` and a variant of [`ImageFormat`], and list it in
 //! [`ImageFormat::all`], which the compiler does not check. Media URLs, MIME types and planned renditions are derived
-//! from the codecs. Two lists are chosen by hand: the formats of `.auto` in
-//! `http::media::image_negotiation`, and the formats that pages offer, in `http::site`.
+//! from the codecs. These places name formats by hand: the formats of `.auto` in `http::media::image_negotiation`, the
+//! formats that pages offer in `http::site`, the pre-rendered formats in `media::prerender`, and the links, candidates
+//! and extensions in `api::media`, which panics for any other.
 
 mod avif;
 mod boxes;
@@ -196,9 +197,10 @@ impl ImageFormat {
 
     /// Encodes a picture as a file without metadata.
     ///
-    /// `icc` is the ICC profile of the pixels, if they have one. Pixels that the format cannot store unconverted are
-    /// converted to sRGB with it: CMYK if the format does not support CMYK; grey if it does not support grey profiles,
-    /// unless `picture.output.colour` is [`OutputColour::Srgb`], which means that the caller converted them.
+    /// `icc` is the ICC profile of the pixels, if they have one. With it, pixels that the format cannot store are
+    /// converted to sRGB: CMYK pixels if the format does not support CMYK, and grey pixels if it does not support grey
+    /// profiles. Grey pixels are not converted again if `picture.output.colour` is [`OutputColour::Srgb`]: the caller
+    /// has done it.
     ///
     /// Fails with [`RasterError::Unsupported`] for a picture of a size that the format does not support.
     pub fn encode(
@@ -212,9 +214,9 @@ impl ImageFormat {
             return Err(RasterError::Unsupported(text));
         }
         let channels = picture.pixels.channels;
-        // Grey has one channel before and after its conversion, so `output.colour` decides. Four channels with sRGB
-        // would be a mistake of the caller, since converted CMYK has three; no encoder may get CMYK that it does not
-        // support.
+        // A grey picture has one channel before and after its conversion, so only `output.colour` tells whether the
+        // caller has converted it. Four channels have not been converted, since sRGB has three. With sRGB that is a
+        // mistake of the caller; they are converted, so that no encoder gets CMYK that it does not support.
         let is_srgb = channels < 4 && picture.output.colour == OutputColour::Srgb;
         if self.stores_unconverted(channels) || is_srgb {
             return (self.codec().encode)(&picture);

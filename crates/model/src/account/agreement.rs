@@ -10,27 +10,28 @@ use super::{AgreementId, OrganizationId, ProductId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[derive(EnumString, IntoStaticStr, VariantNames)]
 pub enum AgreementType {
-    /// Permits every download at once, without a limit.
+    /// Permits every download immediately, without a limit.
     Subscription,
     /// Refuses a download and records an order for it; the item can be downloaded once the order is approved (contract
     /// purchases-3).
     Direct,
     /// The same as `Direct`; the contract has both words.
     Normal,
-    /// Permits downloads at once, up to the number that was bought.
+    /// Permits downloads immediately, up to the number that was bought.
     Prepaid,
 }
 
 crate::impl_as_str!(AgreementType);
 
-/// The users who may approve orders under an agreement. It is stored with the agreement and read with an order, in
-/// [`OrderAgreement`](super::OrderAgreement).
+/// The users who may approve orders under an agreement. A column of the stored agreement, which is read with an order
+/// into [`OrderAgreement`](super::OrderAgreement); [`Agreement`] does not have it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum Approver {
-    /// The user who placed the order and the organization's administrators (contract purchases-12).
+    /// Everyone who sees the order: the user who placed it and the organization's administrators (contract
+    /// purchases-12).
     #[default]
     Owner,
     /// The organization's administrators, with the scope `admin`, except the one who placed the order (contract

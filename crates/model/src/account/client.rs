@@ -36,8 +36,8 @@ pub struct OAuthClient {
     pub grants: Vec<GrantType>,
     /// True if the client may be used.
     pub active: bool,
-    /// True if each API requires its own scopes of the client's tokens. By default `roles` is enough for almost every
-    /// API (contract login-14). [`Permission::scopes`](super::Permission::scopes) has both rules.
+    /// True if the client's tokens need the scopes of each API that they call. If false, the default, `roles` is enough
+    /// for almost every API (contract login-14). [`Permission::scopes`](super::Permission::scopes) has both rules.
     pub scopes_enforced: bool,
     /// The maximum lifetime of the client's access tokens in seconds. A value above the default has no effect.
     pub access_token_s: Option<u32>,

@@ -1,12 +1,15 @@
 //! The permissions of a caller in the APIs, and the scopes that each requires.
 //!
 //! The consent page lists the permissions of this module's table that a client would get, and a test compares the
-//! table with `docs/guide/scopes.md`. A row is enforced if an API passes its permission to `auth::Principal::require`
-//! or `allows`. The other rows only serve the consent page. Their scopes are checked elsewhere: the scope `roles` at
-//! the entrance of every API, `admin` in `Principal::require_admin`, the scopes of a key in `Principal::require_login`.
-//! `openid` alone is never checked: id tokens and the user endpoint always identify the user. Nor does the table
-//! enforce who may hold a permission: each API checks the access level or the role of the user. So a scope that is
-//! checked elsewhere, or a holder, must be changed there too.
+//! table with `docs/guide/scopes.md`.
+//!
+//! An API that passes a permission to `auth::Principal::require` or `allows` takes the required scopes from the table.
+//! For all other permissions the table only serves the consent page, and the code checks their scopes elsewhere:
+//! `roles` at the entrance of every API, `admin` in `Principal::require_admin`, the scopes of a key in
+//! `Principal::require_login`. Nothing checks [`Permission::Identity`]: id tokens and the user endpoint identify the
+//! user even without `openid`. The table does not enforce the holder of a permission either: each API checks the access
+//! level or the role of the user. So whoever changes a scope that is checked elsewhere, or a holder, must change that
+//! code too.
 //!
 //! By default a client's scopes are not enforced: `roles` grants almost everything, as the contract says (contract
 //! login-14). With enforced scopes, `roles` still grants search, downloads, the caller's own orders and deliveries, and
@@ -202,7 +205,7 @@ static TABLE: [PermissionRow; 26] = [
     row(Permission::Commissioned, ADMIN, ADMIN).only_for(PermissionHolder::Administrators),
     row(Permission::EveryItem, ROLES, ROLES).only_for(PermissionHolder::Providers),
     row(Permission::Ingest, ROLES, ROLES).only_for(PermissionHolder::Providers),
-    // Enforced scopes need `admin`: an operator's client that only searches must not see the agency's figures.
+    // `admin` with enforced scopes: an operator's client that only searches must not see the agency's figures.
     row(Permission::Operate, ROLES, ADMIN).only_for(PermissionHolder::Operators),
 ];
 

@@ -1,5 +1,4 @@
-//! The JSON schema of documents: ttninjs 1.6, the variant of the IPTC's ninjs by the news agency TT,
-//! compiled once.
+//! Validates documents against the JSON schema of ttninjs 1.6, the news agency TT's variant of the IPTC's ninjs.
 
 use std::{fmt, sync::LazyLock};
 
@@ -73,8 +72,8 @@ static VALIDATOR: LazyLock<Validator> = LazyLock::new(|| {
     let schema: Value = serde_json::from_str(SCHEMA).expect("the shipped schema is JSON");
     jsonschema::options()
         .with_draft(Draft::Draft4)
-        // Explicit, because the default depends on the draft: with a later one, `uri` and `date-time` would accept any
-        // text.
+        // Explicit, because the default depends on the draft: from draft 2019-09 on, `uri` and `date-time` would
+        // accept any text.
         .should_validate_formats(true)
         .build(&schema)
         .expect("the shipped schema compiles")
