@@ -62,7 +62,7 @@ pub(super) fn decode(
     decoded.bytes = match current {
         Some(bytes) => bytes,
         None => {
-            // Data without filters counts too, because it is copied.
+            // Data that no filter here decodes counts too, because it is copied.
             budget.take_bytes(content.len())?;
             content.to_vec()
         }
@@ -103,8 +103,8 @@ fn parameters_of_filter(document: &Document, object: &Object) -> Dictionary {
     dictionary_of(resolve(document, object)).cloned().unwrap_or_default()
 }
 
-/// Returns whether a filter is decoded here, also by its abbreviation in inline images. A new one also needs an arm in
-/// [`unpack`], which otherwise returns its data unchanged.
+/// Returns whether the filter with this name, or this abbreviation in inline images, is decoded here. A new filter also
+/// needs an arm in [`unpack`], which otherwise returns its data unchanged.
 fn is_general_purpose(name: &[u8]) -> bool {
     matches!(
         name,
@@ -128,7 +128,7 @@ fn early_change(document: &Document, parameters: &Dictionary) -> bool {
     count(document, parameters, b"EarlyChange") != Some(0)
 }
 
-/// Decodes one filter; the result is spent from the budget.
+/// Decodes one filter, and spends the length of the result from the budget.
 fn unpack(
     name: &[u8],
     input: &[u8],
@@ -144,7 +144,7 @@ fn unpack(
         // These two give at most four times their input, so they need no limit.
         b"ASCIIHexDecode" | b"AHx" => hexadecimal(input),
         b"ASCII85Decode" | b"A85" => ascii85(input),
-        // `Crypt` in a file that is not encrypted is the identity.
+        // `Crypt` (§7.4.10): encrypted files were refused at loading, and in others it changes nothing.
         _ => input.to_vec(),
     };
     budget.take_bytes(bytes.len())?;

@@ -4,8 +4,9 @@ use std::fmt::{self, Display, Formatter};
 
 use strum::{EnumIter, EnumString, IntoStaticStr};
 
-/// A property with numeric values, which are compared as numbers, not as words. Search indexes have a column for
-/// each variant, in this order, so after a change `ANALYSIS` in the library `search-index` has to be raised.
+/// A numeric property of documents, or a side of the picture. Values are compared as numbers, not as words. Search
+/// indexes have a column for each variant, in this order, so after a change `ANALYSIS` in the library `search-index`
+/// has to be raised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[derive(EnumIter, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
@@ -32,7 +33,7 @@ pub enum NumberField {
 
 model::impl_as_str!(NumberField);
 
-/// A finite number as an integer with the same order: the bits of an IEEE 754 double, of which all but the sign are
+/// A finite number, stored as an integer that sorts like it: the bits of an IEEE 754 double, with all but the sign
 /// flipped for negative numbers. Neighbouring doubles have neighbouring integers, except that the integer -1,
 /// to which negative zero would convert, is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -25,7 +25,7 @@ pub(super) struct IndexedProperty {
 /// The name of [`QueryField::Id`] in queries. It is not a property of documents.
 pub(super) const ID: &str = "id";
 
-/// The item's own identity, `<mediaType>/<id>`.
+/// The property `uri`, indexed as `<mediaType>/<id>` without the host.
 pub(super) const URI: &str = "uri";
 /// The media type of the item. It is not a property of documents.
 pub(super) const MEDIA_TYPE: &str = "mediatype";
@@ -49,6 +49,7 @@ pub(super) const GEOMETRY: &str = "geometry_geojson";
 
 /// Finds the indexed property with this path.
 pub(super) fn property(path: &str) -> Option<IndexedProperty> {
+    // The order of `PROPERTIES`.
     let sort_key = (path.len(), path);
     let at = PROPERTIES.binary_search_by(|(name, _)| (name.len(), *name).cmp(&sort_key)).ok()?;
     let (name, in_free_text) = PROPERTIES[at];
@@ -158,8 +159,8 @@ pub(super) static TOP_LEVEL_NAMES: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
 /// All properties that a query can name, except headline, description, body, dates and numbers, with
 /// [`IndexedProperty::in_free_text`]. Sorted by length first, so that most steps of a lookup compare two numbers.
 ///
-/// A new or removed property changes the codes of those after it, so `ANALYSIS` in the library `search-index` has
-/// to be raised.
+/// A new or removed property changes the codes of those after it, and a property that moves between the two lists
+/// changes the indexed free text. After either, `ANALYSIS` in the library `search-index` has to be raised.
 static PROPERTIES: LazyLock<Vec<(&str, bool)>> = LazyLock::new(|| {
     let in_free_text = FREE_PROPERTIES.split(' ').map(|name| (name, true));
     let others = OTHER_PROPERTIES.split(' ').map(|name| (name, false));
@@ -176,7 +177,7 @@ const FREE_PROPERTIES: &str = "\
     byline bylines.byline event.name fixture.name genre.name located object.name \
     organisation.name person.name place.name slug slugline subject.code subject.name title";
 
-/// The properties that a query has to name.
+/// The properties that free text does not search: a query finds their words only if it names the property.
 ///
 /// A test lists the properties of the schema that no query can name: those of other items and renditions, identifiers
 /// of vocabularies (`scheme`), page layout, sports results as SportsML, machine-readable rights (`rightsinfo`), links

@@ -3,9 +3,8 @@
 //! Callers use [`ImageFormat`]; its methods call the functions of the [`ImageCodec`] that the module of the format
 //! defines. To add a format, add a module like `jpeg` and a variant of [`ImageFormat`], and list it in
 //! [`ImageFormat::all`], which the compiler does not check. Media URLs, MIME types and planned renditions are derived
-//! from the codecs. These places name formats by hand: the formats of `.auto` in `http::media::image_negotiation`, the
-//! formats that pages offer in `http::site`, the pre-rendered formats in `media::prerender`, and the links, candidates
-//! and extensions in `api::media`, which panics for any other.
+//! from the codecs. A search for `avif` finds the places that name formats by hand, such as the formats of `.auto`,
+//! those that pages offer, and the links in `api::media`.
 
 mod avif;
 mod boxes;
@@ -98,7 +97,7 @@ pub struct UnencodedPicture<'a> {
 ///
 /// # Errors
 ///
-/// [`RasterError::Unsupported`] for pixels with four channels or of a size that the format does not support.
+/// [`RasterError::Unsupported`] unless the pixels have one or three channels and a size that the format supports.
 pub fn encode_pixels(pixels: &Pixels, output: &OutputOptions) -> Result<Vec<u8>, RasterError> {
     let space = match pixels.channels {
         1 => ColourSpace::Grey,
@@ -197,10 +196,10 @@ impl ImageFormat {
 
     /// Encodes a picture as a file without metadata.
     ///
-    /// `icc` is the ICC profile of the pixels, if they have one. With it, pixels that the format cannot store are
-    /// converted to sRGB: CMYK pixels if the format does not support CMYK, and grey pixels if it does not support grey
-    /// profiles. Grey pixels are not converted again if `picture.output.colour` is [`OutputColour::Srgb`]: the caller
-    /// has done it.
+    /// Pixels that the format cannot store are converted to sRGB: CMYK pixels if the format does not support CMYK, and
+    /// grey pixels if it does not support grey profiles. `icc` is the ICC profile of the pixels; without one, CMYK is
+    /// converted with the built-in ink profile, and grey stays unchanged. If `picture.output.colour` is
+    /// [`OutputColour::Srgb`], the caller has already converted grey pixels, so they are not converted again.
     ///
     /// Fails with [`RasterError::Unsupported`] for a picture of a size that the format does not support.
     pub fn encode(
@@ -214,9 +213,8 @@ impl ImageFormat {
             return Err(RasterError::Unsupported(text));
         }
         let channels = picture.pixels.channels;
-        // A grey picture has one channel before and after its conversion, so only `output.colour` tells whether the
-        // caller has converted it. Four channels have not been converted, since sRGB has three. With sRGB that is a
-        // mistake of the caller; they are converted, so that no encoder gets CMYK that it does not support.
+        // Converted grey still has one channel, so only this option shows that the caller has converted it. Four
+        // channels are CMYK in any case.
         let is_srgb = channels < 4 && picture.output.colour == OutputColour::Srgb;
         if self.stores_unconverted(channels) || is_srgb {
             return (self.codec().encode)(&picture);

@@ -27,7 +27,7 @@ const GREEN: f32 = 0.587;
 /// Weight of blue in luma.
 const BLUE: f32 = 0.114;
 
-/// The number of corrections of a halved plane.
+/// The number of correction rounds in [`halved`].
 const CORRECTION_ROUNDS: usize = 3;
 
 /// Converts a grey picture of `width` × `height` pixels, one byte each, to its only plane.

@@ -15,7 +15,7 @@ pub enum AgreementType {
     /// Refuses a download and records an order for it; the item can be downloaded once the order is approved (contract
     /// purchases-3).
     Direct,
-    /// The same as `Direct`; the contract has both words.
+    /// The same as `Direct`; the API contract has both names.
     Normal,
     /// Permits downloads immediately, up to the number that was bought.
     Prepaid,
@@ -23,8 +23,8 @@ pub enum AgreementType {
 
 crate::impl_as_str!(AgreementType);
 
-/// The users who may approve orders under an agreement. A column of the stored agreement, which is read with an order
-/// into [`OrderAgreement`](super::OrderAgreement); [`Agreement`] does not have it.
+/// The users who may approve orders under an agreement. It is stored with the agreement, but [`Agreement`] has no such
+/// field: it is read with an order, into [`OrderAgreement`](super::OrderAgreement), and for the operator's list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(EnumString, IntoStaticStr, VariantNames)]

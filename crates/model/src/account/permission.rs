@@ -1,7 +1,7 @@
 //! The permissions of a caller in the APIs, and the scopes that each requires.
 //!
-//! The consent page lists the permissions of this module's table that a client would get, and a test compares the
-//! table with `docs/guide/scopes.md`.
+//! The consent page lists the permissions of this module's table that a client would get. A test of
+//! `http::site::login` compares the table with `docs/guide/scopes.md`.
 //!
 //! An API that passes a permission to `auth::Principal::require` or `allows` takes the required scopes from the table.
 //! For all other permissions the table only serves the consent page, and the code checks their scopes elsewhere:
@@ -129,8 +129,8 @@ struct PermissionRow {
     by_default: &'static [Scope],
     /// The scopes, all of them, that a client with enforced scopes needs.
     enforced: &'static [Scope],
-    /// A scope that reveals this data, or a part of it, in the claims of the id token and of the user endpoint, even
-    /// without `roles`.
+    /// The scope with which the id token and the user endpoint reveal what the permission covers, or a part of it, as
+    /// claims, even without `roles`; `None` if no claim does.
     claims: Option<Scope>,
     holder: PermissionHolder,
 }
@@ -180,7 +180,8 @@ static TABLE: [PermissionRow; 26] = [
     row(Permission::Search, ROLES, ROLES),
     row(Permission::Download, ROLES, ROLES),
     row(Permission::OwnOrders, ROLES, ROLES),
-    // The contract gives administrators all orders of the organization with `roles` alone (contract login-14).
+    // With `roles` alone administrators see and report all orders of the organization (contract login-14). To approve
+    // one of an agreement with `Approver::Admin` always needs `admin`, which `access::orders` checks (purchases-15).
     row(Permission::OrganizationOrders, ROLES, ADMIN).only_for(PermissionHolder::Administrators),
     row(Permission::Deliver, ROLES, ROLES),
     row(Permission::Account, ROLES, ROLES),
@@ -198,7 +199,7 @@ static TABLE: [PermissionRow; 26] = [
     row(Permission::ReadKeys, ROLES, PROFILE),
     row(Permission::RevokeKeys, PROFILE, PROFILE),
     row(Permission::MakeKeys, KEY_SCOPES, KEY_SCOPES),
-    // Logins are shown and ended only for a caller that could also create a key; see `Principal::require_login`.
+    // Logins are shown and ended only with the scopes that creating a key needs; see `Principal::require_login`.
     row(Permission::Logins, KEY_SCOPES, KEY_SCOPES),
     row(Permission::Collections, ROLES, &[Scope::Collection]),
     row(Permission::Administration, ADMIN, ADMIN).only_for(PermissionHolder::Administrators),

@@ -11,7 +11,7 @@ use crate::text::shorten;
 pub const SCHEMA: &str = include_str!("../../assets/ttninjs-schema_1.6.json");
 /// Maximum number of reported violations per document; more would not help the sender.
 pub(super) const VIOLATIONS_MAX: usize = 8;
-/// Maximum length of a violation's message in characters, since it may quote the value.
+/// Maximum length of a message of the validator in characters, since it may quote the value.
 const MESSAGE_CHARS_MAX: usize = 300;
 
 /// A violation of the schema, or of a further rule for documents.
