@@ -8,8 +8,8 @@
 //! `roles` at the entrance of every API, `admin` in `Principal::require_admin`, the scopes of a key in
 //! `Principal::require_login`. Nothing checks [`Permission::Identity`]: id tokens and the user endpoint identify the
 //! user even without `openid`. The table does not enforce the holder of a permission either: each API checks the access
-//! level or the role of the user. So whoever changes a scope that is checked elsewhere, or a holder, must change that
-//! code too.
+//! level or the role of the user. So a change of a scope that is checked elsewhere, or of a holder, has to be made in
+//! that code too.
 //!
 //! By default a client's scopes are not enforced: `roles` grants almost everything, as the contract says (contract
 //! login-14). With enforced scopes, `roles` still grants search, downloads, the caller's own orders and deliveries, and
