@@ -45,12 +45,7 @@ pub enum RenditionSource {
     },
 }
 
-impl RenditionSource {
-    /// Returns the word for the source in log lines.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+model::impl_as_str!(RenditionSource);
 
 /// The bytes of a rendition, with their source and the time that the request waited.
 #[derive(Debug)]

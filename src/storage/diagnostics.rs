@@ -33,12 +33,7 @@ pub enum DiagnosticKind {
     SlowSearch,
 }
 
-impl DiagnosticKind {
-    /// Returns the name of the kind in the database.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+model::impl_as_str!(DiagnosticKind);
 
 /// An ingest error or a slow search, which operators look up later.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 macro_rules! impl_as_str {
     ($($Enum:ty),+) => {$(
         impl $Enum {
-            /// Returns the word for the value in documents, requests and the database.
+            /// Returns the word for the value, in documents, requests, settings, logs and the database.
             pub fn as_str(self) -> &'static str {
                 self.into()
             }

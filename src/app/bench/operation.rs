@@ -29,12 +29,9 @@ pub enum BenchOperation {
     Thumbnail,
 }
 
-impl BenchOperation {
-    /// The name in JSON.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
+model::impl_as_str!(BenchOperation);
 
+impl BenchOperation {
     /// The name in the table.
     pub(super) fn title(self, config: &Config) -> String {
         match self {

@@ -22,12 +22,7 @@ pub enum NodeFault {
     Disk,
 }
 
-impl NodeFault {
-    /// Returns the name of the fault in rows and metrics.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+model::impl_as_str!(NodeFault);
 
 /// The text in place of faults in the row of a node until its first probe is complete.
 pub(super) const STARTING: &str = "starting";

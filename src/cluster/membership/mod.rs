@@ -65,7 +65,7 @@ pub enum ClusterLease {
     Purging,
     /// Removes data that has expired.
     Sweeping,
-    /// Imports files from a watched folder.
+    /// Imports files from a watched folder, whose name follows the word in the database.
     Watching,
     /// Creates the demo archive at the first start.
     Starting,
@@ -73,13 +73,7 @@ pub enum ClusterLease {
     Scrubbing,
 }
 
-impl ClusterLease {
-    /// Returns the name of the lease in the database. The name of a watched folder is appended to
-    /// [`Self::Watching`].
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+model::impl_as_str!(ClusterLease);
 
 /// The leases that a node wants. A transaction that acquires leases reads this list while it holds the write
 /// lock, so that a declined lease is not acquired again.

@@ -20,12 +20,9 @@ pub(super) enum ColourScheme {
 /// The cookie that stores a visitor's choice.
 const COOKIE: &str = "wirephoto_scheme";
 
-impl ColourScheme {
-    /// Returns the name in the cookie, in forms and in the style sheets.
-    pub(super) fn as_str(self) -> &'static str {
-        self.into()
-    }
+model::impl_as_str!(ColourScheme);
 
+impl ColourScheme {
     /// Returns the scheme of a request: the visitor's choice, else the system's.
     pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         chosen(headers, COOKIE).unwrap_or_default()

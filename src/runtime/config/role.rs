@@ -17,12 +17,9 @@ pub enum NodeRole {
     Edge,
 }
 
-impl NodeRole {
-    /// Returns the role's name in the settings.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
+model::impl_as_str!(NodeRole);
 
+impl NodeRole {
     /// Returns whether the node runs background jobs.
     pub fn runs_background_work(self) -> bool {
         matches!(self, Self::All | Self::Worker)

@@ -105,12 +105,7 @@ pub enum AuditAction {
     Command,
 }
 
-impl AuditAction {
-    /// Returns the stable word that the table, log lines and filters use.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+model::impl_as_str!(AuditAction);
 
 /// The outcome of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -125,12 +120,7 @@ pub enum AuditOutcome {
     Failed,
 }
 
-impl AuditOutcome {
-    /// Returns the stable word that the table, log lines and filters use.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+model::impl_as_str!(AuditOutcome);
 
 /// The kind of credentials that the actor presented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -155,12 +145,7 @@ pub enum CredentialKind {
     None,
 }
 
-impl CredentialKind {
-    /// Returns the stable word that the table, log lines and filters use.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+model::impl_as_str!(CredentialKind);
 
 /// The kind of an event's object. Its word precedes the id: `key/7`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

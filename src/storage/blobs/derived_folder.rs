@@ -28,12 +28,7 @@ pub enum DerivedKind {
     Standard,
 }
 
-impl DerivedKind {
-    /// Returns the word in file names and messages.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+model::impl_as_str!(DerivedKind);
 
 /// Derived files in a folder: `index/ab/cdef…`.
 #[derive(Clone, Debug)]

@@ -44,12 +44,7 @@ pub enum ItemWriteOutcome {
     Replaced,
 }
 
-impl ItemWriteOutcome {
-    /// Returns the word for logs and reports.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+model::impl_as_str!(ItemWriteOutcome);
 
 /// An item as stored.
 #[derive(Clone, Debug)]
