@@ -7,14 +7,13 @@
 use crate::http::protocol::conditional::{ETag, Validators, if_range_holds};
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use bytes::Bytes;
-use sha2::{Digest, Sha256};
-use std::fmt::Write;
+use model::ContentHash;
 
 /// Most ranges of one request. A request for more gets the whole representation: players ask for one,
 /// document viewers for a few, attackers for hundreds.
 const RANGES_MAX: usize = 16;
-/// Bytes of the entity tag's digest in a boundary.
-const BOUNDARY_DIGEST_BYTES: usize = 16;
+/// Hex digits of the entity tag's SHA-256 in a boundary.
+const BOUNDARY_DIGITS: usize = 32;
 
 /// A byte range of a representation: offsets from its start, both ends inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -256,12 +255,9 @@ impl MultipartByteranges {
 }
 
 fn boundary(etag: &ETag) -> String {
-    let digest = Sha256::digest(etag.opaque().as_bytes());
-    let mut text = String::with_capacity(2 * BOUNDARY_DIGEST_BYTES);
-    for byte in digest.iter().take(BOUNDARY_DIGEST_BYTES) {
-        write!(text, "{byte:02x}").expect("a string takes everything");
-    }
-    text
+    let mut digits = ContentHash::new(etag.opaque().as_bytes()).to_string();
+    digits.truncate(BOUNDARY_DIGITS);
+    digits
 }
 
 #[cfg(test)]
