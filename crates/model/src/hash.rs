@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_with::{DeserializeFromStr, SerializeDisplay};
 use sha2::{Digest, Sha256};
 
@@ -24,22 +25,8 @@ impl ContentHash {
 
     /// Returns the first 16 bytes as 22 characters of base64url, for entity tags and names that nothing decodes.
     pub fn short(&self) -> String {
-        const DIGITS: &[u8; 64] =
-            b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-        let mut text = String::with_capacity(22);
         // 128 bits make an accidental collision practically impossible and keep names short.
-        for chunk in self.0[..16].chunks(3) {
-            // Up to three bytes, aligned to the left of the lower 24 bits.
-            let mut word = [0u8; 4];
-            word[1..=chunk.len()].copy_from_slice(chunk);
-            let word = u32::from_be_bytes(word);
-            // A chunk of n bytes is written as n + 1 digits of 6 bits, without padding.
-            for digit in 0..=chunk.len() {
-                let index = (word >> (18 - 6 * digit)) & 63;
-                text.push(char::from(DIGITS[index as usize]));
-            }
-        }
-        text
+        BASE64_URL_SAFE_NO_PAD.encode(&self.0[..16])
     }
 }
 
