@@ -212,11 +212,6 @@ impl Sale {
     pub fn refusal(&self) -> Option<Error> {
         self.entries.iter().find_map(|(_, decision)| decision.require_delivery().err())
     }
-
-    /// Returns whether the sale is empty.
-    pub fn is_free(&self) -> bool {
-        self.entries.is_empty()
-    }
 }
 
 /// Returns the body of a file that is sent from the store without changes.
