@@ -5,10 +5,11 @@
 //! that only the cookie permits has none of these headers. `http/api_addresses.rs` is about the APIs.
 
 use axum::{
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::Response,
 };
 
+use crate::http::protocol::cors::set;
 use crate::http::protocol::respond;
 
 /// Answers a preflight with the methods and headers that a script may send.
@@ -28,18 +29,13 @@ pub(crate) fn preflight() -> Response {
     response
 }
 
-fn set(headers: &mut HeaderMap, name: HeaderName, value: &'static str) {
-    headers.insert(name, HeaderValue::from_static(value));
-}
-
 /// Lets scripts of any origin read a response and the headers of a download or a range.
 pub(crate) fn allow_origins(headers: &mut HeaderMap) {
-    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    headers.insert(
+    set(headers, header::ACCESS_CONTROL_ALLOW_ORIGIN, "*");
+    set(
+        headers,
         header::ACCESS_CONTROL_EXPOSE_HEADERS,
-        HeaderValue::from_static(
-            "Accept-Ranges, Content-Disposition, Content-Range, Content-Length, ETag, Location, \
-             Retry-After, Server-Timing, Wirephoto-Path, Wirephoto-Size",
-        ),
+        "Accept-Ranges, Content-Disposition, Content-Range, Content-Length, ETag, Location, \
+         Retry-After, Server-Timing, Wirephoto-Path, Wirephoto-Size",
     );
 }

@@ -59,6 +59,7 @@ fn allow_methods(headers: &mut HeaderMap, rule: CrossOriginRule) {
     set(headers, header::ACCESS_CONTROL_MAX_AGE, "86400");
 }
 
-fn set(headers: &mut HeaderMap, name: HeaderName, value: &'static str) {
+/// Sets a header to a fixed value.
+pub(crate) fn set(headers: &mut HeaderMap, name: HeaderName, value: &'static str) {
     headers.insert(name, HeaderValue::from_static(value));
 }
