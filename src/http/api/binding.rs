@@ -246,7 +246,7 @@ pub(crate) fn check_parameters<E: Endpoint, T>(
     check: impl FnOnce(E, &mut ValidationErrors) -> Option<T>,
 ) -> Result<T> {
     let PartialRequest { parameters, faults } = reader.read_valid(path, query.pairs());
-    let mut problems = ValidationErrors::new();
+    let mut problems = ValidationErrors::default();
     problems.add(&invalid(&faults));
     let checked = parameters.and_then(|parameters| check(parameters, &mut problems));
     problems.sort_by_key(|name| reader.position(name));

@@ -141,7 +141,7 @@ where
     E: Endpoint<Caller = KnownCaller>,
 {
     let query = QueryParameters::from_uri(&request.parts.uri)?;
-    let mut problems = ValidationErrors::new();
+    let mut problems = ValidationErrors::default();
     let read = problems.check(request.parameters());
     // Parsed only to report mistakes now: the text is stored, and the matcher parses it again.
     let zone = &request.app.shared.site.zone;

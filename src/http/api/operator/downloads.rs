@@ -138,7 +138,7 @@ mod tests {
     fn request(query: &DownloadQuery) -> Result<StatisticsRequest, Vec<(String, String)>> {
         let zone = TimeZone::get("Europe/Stockholm").unwrap();
         let now = "2026-11-29T23:30:00Z".parse().unwrap();
-        let mut problems = ValidationErrors::new();
+        let mut problems = ValidationErrors::default();
         let found = statistics_request(query, ListRange::default(), &zone, now, &mut problems);
         problems.finish(found).map_err(|error| request::tests::problems(&error))
     }

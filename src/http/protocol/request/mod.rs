@@ -21,11 +21,6 @@ use crate::runtime::error::{Error, ErrorDetail, Result};
 pub struct ValidationErrors(Vec<ErrorDetail>);
 
 impl ValidationErrors {
-    /// Creates an empty collection.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Returns the value, or records the error and returns `None`.
     ///
     /// Every error must be a validation error.

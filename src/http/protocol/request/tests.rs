@@ -135,14 +135,14 @@ fn err_a_query_without_end_is_refused() {
 #[test]
 fn all_problems_are_reported_at_once() {
     let query = query("size=x&status=y");
-    let mut problems_found = ValidationErrors::new();
+    let mut problems_found = ValidationErrors::default();
     let status = problems_found.check(query.variant::<OrderStatus>("status"));
     let size = problems_found.check(query.integer("size", 0..=9));
     assert!(status.is_none() && size.is_none());
     let error = problems_found.finish(status).unwrap_err();
     let expected = [("enum", "status"), ("type", "size")];
     assert_eq!(problems(&error), expected.map(|(rule, path)| (rule.to_owned(), path.to_owned())));
-    assert_eq!(ValidationErrors::new().finish(Some(1)).unwrap(), 1);
+    assert_eq!(ValidationErrors::default().finish(Some(1)).unwrap(), 1);
 }
 
 #[tokio::test]
