@@ -97,22 +97,15 @@ pub struct FileAnswer {
     pub file_name: Option<String>,
     /// The surrogate keys under which a CDN stores it.
     pub keys: CacheKeys,
-    pub(super) content: FileContent,
     /// The items that the content was built from.
-    pub(super) source_items: Vec<Arc<CatalogEntry>>,
+    pub source_items: Vec<Arc<CatalogEntry>>,
+    pub(super) content: FileContent,
 }
 
 impl RenditionAnswer {
     /// Lists the items that the rendition was built from.
     pub fn source_items(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {
         std::iter::once(&self.entry).chain(&self.requested_entry)
-    }
-}
-
-impl FileAnswer {
-    /// Lists the items that the file was built from.
-    pub fn source_items(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {
-        self.source_items.iter()
     }
 }
 

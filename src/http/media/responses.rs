@@ -153,7 +153,7 @@ pub(super) async fn file_response(
     check_extents(app, &body).await?;
     // Right before the purchase: a withdrawn item is neither delivered nor billed (contract
     // items-23).
-    if !media.are_current(answer.source_items()).await? {
+    if !media.are_current(answer.source_items.iter()).await? {
         return Ok(None);
     }
     let decision = purchase_ranges(app, request, &body, &validators, &answer.sale).await?;
