@@ -5,14 +5,18 @@
 //! the original umask allows.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File, Permissions},
     io::{self, Write},
-    os::unix::fs::{MetadataExt, PermissionsExt},
+    os::{
+        fd::AsFd,
+        unix::fs::{MetadataExt, PermissionsExt},
+    },
     path::Path,
     sync::OnceLock,
 };
 
-use rustix::fs::Mode;
+use rustix::fs::{AtFlags, Mode, OFlags};
 
 /// The mode bits of group and others.
 const GROUP_AND_OTHERS: u32 = 0o077;
@@ -30,7 +34,7 @@ pub fn make_private() {
 
 /// Returns `mode` restricted by the original umask, for files that others are meant to read. Returns `None`
 /// before [`make_private`].
-pub fn shared_mode(mode: u32) -> Option<u32> {
+fn shared_mode(mode: u32) -> Option<u32> {
     MODE_ALLOWED.get().map(|allowed| mode & allowed)
 }
 
@@ -42,12 +46,27 @@ fn share(path: &Path, mode: u32) -> io::Result<()> {
     }
 }
 
-/// Sets the mode of an open file, restricted by the original umask.
-pub fn set_shared_file_mode(file: &File, mode: u32) -> io::Result<()> {
+/// Sets the mode of an open file or folder, restricted by the original umask.
+pub fn set_shared_file_mode(file: impl AsFd, mode: u32) -> io::Result<()> {
     match shared_mode(mode) {
-        Some(mode) => file.set_permissions(Permissions::from_mode(mode)),
+        Some(mode) => Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?),
         None => Ok(()),
     }
+}
+
+/// Creates the file `name` in an open folder, in place of any entry with this name, with `mode` restricted by the
+/// original umask. Never writes to a link or file that a different user placed there.
+pub fn create_shared_at(folder: impl AsFd, name: &OsStr, mode: u32) -> io::Result<File> {
+    // `O_EXCL` follows no link and replaces nothing, so an existing entry is removed first.
+    match rustix::fs::unlinkat(&folder, name, AtFlags::empty()) {
+        Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+        Err(cause) => return Err(cause.into()),
+    }
+    let flags =
+        OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::openat(&folder, name, flags, Mode::from_raw_mode(mode))?);
+    set_shared_file_mode(&file, mode)?;
+    Ok(file)
 }
 
 /// Creates the folder `dir` and its missing parents with mode 777, restricted by the original umask.

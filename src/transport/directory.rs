@@ -4,11 +4,7 @@
 //! parent, and symbolic links are not followed. A user with write access to a delivery folder therefore cannot
 //! redirect writes outside it, not even by a race.
 
-use std::{
-    io,
-    os::fd::{AsFd, OwnedFd},
-    path::Path,
-};
+use std::{io, os::fd::OwnedFd, path::Path};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use tokio::io::AsyncWriteExt;
@@ -23,6 +19,8 @@ use crate::transport::{
 
 /// The mode of delivered folders, before the umask.
 const FOLDER_MODE: u32 = 0o755;
+/// The mode of delivered files, before the umask. Unlike all other files of the process, they are readable by other
+/// users.
 const FILE_MODE: u32 = 0o644;
 
 /// The destination folder below the root.
@@ -117,33 +115,10 @@ fn open_folder(root: &Path, parts: &[String]) -> Result<OwnedFd, SendFault> {
         };
         // An existing folder keeps the mode that its owner set.
         if is_new {
-            share(&folder, FOLDER_MODE)?;
+            modes::set_shared_file_mode(&folder, FOLDER_MODE).map_err(SendFault::Local)?;
         }
     }
     Ok(folder)
-}
-
-/// Creates `name` and replaces an existing entry. Never writes to a link or file that a different user placed
-/// there.
-fn create(folder: impl AsFd, name: &str) -> Result<OwnedFd, SendFault> {
-    match rustix::fs::unlinkat(&folder, name, AtFlags::empty()) {
-        Ok(()) | Err(rustix::io::Errno::NOENT) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let flags =
-        OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(&folder, name, flags, Mode::from_raw_mode(FILE_MODE))?;
-    share(&file, FILE_MODE)?;
-    Ok(file)
-}
-
-/// Applies `mode`, restricted by the process's original umask. Unlike all other files of the process, delivered
-/// files are readable by other users.
-fn share(file: impl AsFd, mode: u32) -> Result<(), SendFault> {
-    if let Some(mode) = modes::shared_mode(mode) {
-        rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?;
-    }
-    Ok(())
 }
 
 async fn write(
@@ -154,8 +129,10 @@ async fn write(
 ) -> Result<(), SendFault> {
     let folder = folder.try_clone().map_err(SendFault::Local)?;
     let name = name.to_owned();
-    let created = run_blocking(move || create(folder, &name)).await?;
-    let mut target = tokio::fs::File::from_std(std::fs::File::from(created));
+    let created = run_blocking(move || {
+        modes::create_shared_at(folder, name.as_ref(), FILE_MODE).map_err(SendFault::Local)
+    });
+    let mut target = tokio::fs::File::from_std(created.await?);
     let mut reader = OutgoingReader::open(file, timeouts.answer).await?;
     while let Some(chunk) = reader.next().await? {
         target.write_all(&chunk).await.map_err(SendFault::Local)?;

@@ -99,8 +99,8 @@ pub(super) fn open_folder(
         let opened = rustix::fs::openat(&folder, name, flags | OFlags::NOFOLLOW, Mode::empty());
         folder = opened.map_err(|cause| refused(name, cause))?;
         // The umask of the process is private, so the mode for others is set afterwards.
-        if is_new && let Some(mode) = modes::shared_mode(0o777) {
-            rustix::fs::fchmod(&folder, Mode::from_raw_mode(mode))?;
+        if is_new {
+            modes::set_shared_file_mode(&folder, 0o777)?;
         }
     }
     Ok(folder)
@@ -135,17 +135,7 @@ pub(super) fn exists(folder: &OwnedFd, name: &OsStr) -> bool {
 /// Writes a new file into a folder, in place of any entry with this name, with the permissions for others that the
 /// umask at the start allows.
 pub(super) fn write(folder: &OwnedFd, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
-    // `O_EXCL` follows no link and replaces nothing, so an existing entry is removed first.
-    match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
-        Ok(()) | Err(rustix::io::Errno::NOENT) => {}
-        Err(cause) => return Err(cause.into()),
-    }
-    let flags =
-        OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(0o666))?;
-    let mut file = File::from(opened);
-    modes::set_shared_file_mode(&file, 0o666)?;
-    file.write_all(bytes)
+    modes::create_shared_at(folder, name, 0o666)?.write_all(bytes)
 }
 
 /// Moves the entry `from` of the folder `source` to the name `to` in the folder `target`.
