@@ -265,16 +265,7 @@ impl<'a> DocumentRenderer<'a> {
 
     /// Renders a code block, with an id to which the copy button refers.
     fn code(&mut self, kind: &CodeBlockKind<'_>, rest: &mut Parser<'a>) {
-        let mut code = String::new();
-        for event in rest.by_ref() {
-            if matches!(event, Event::End(TagEnd::CodeBlock)) {
-                break;
-            }
-            // The library splits a code block into several texts.
-            if let Event::Text(text) = event {
-                code.push_str(&text);
-            }
-        }
+        let code = block_text(rest);
         if let Some(section) = self.document.sections.last_mut() {
             section.text.push_str(&plain_code(&code));
             section.text.push(' ');
@@ -301,15 +292,7 @@ impl<'a> DocumentRenderer<'a> {
 
     /// Renders a block of HTML as text, unless it is a comment.
     fn html_block(&mut self, rest: &mut Parser<'a>) {
-        let mut html = String::new();
-        for event in rest.by_ref() {
-            if matches!(event, Event::End(TagEnd::HtmlBlock)) {
-                break;
-            }
-            if let Event::Html(text) | Event::Text(text) = event {
-                html.push_str(&text);
-            }
-        }
+        let html = block_text(rest);
         if !is_comment(&html) {
             self.pending.push(Event::Start(Tag::Paragraph));
             self.pending.push(Event::Text(html.into()));
@@ -341,6 +324,21 @@ impl<'a> DocumentRenderer<'a> {
         }
         self.document
     }
+}
+
+/// Reads the text of a code block or a block of HTML, up to its end.
+fn block_text(rest: &mut Parser<'_>) -> String {
+    let mut block = String::new();
+    for event in rest.by_ref() {
+        if matches!(event, Event::End(TagEnd::CodeBlock | TagEnd::HtmlBlock)) {
+            break;
+        }
+        // The library splits a block into several texts.
+        if let Event::Html(text) | Event::Text(text) = event {
+            block.push_str(&text);
+        }
+    }
+    block
 }
 
 fn is_comment(html: &str) -> bool {
