@@ -117,63 +117,51 @@ fn redirect_uri(text: &str) -> Option<String> {
     redirect_uri_problem(text).map(str::to_owned)
 }
 
-/// A password, a client's secret or an API key. `Debug` hides it, and there is neither `Display` nor `Serialize`.
-#[derive(Clone, Deserialize)]
-#[serde(try_from = "String")]
-pub struct PlaintextSecret(String);
+/// Defines types of secrets. `Debug` hides a secret, and there is neither `Display` nor `Serialize`. The function after
+/// the name returns the rule that a text breaks; its message never repeats the text.
+macro_rules! secrets {
+    ($($(#[doc = $doc:literal])* $Name:ident: $broken_rule:ident;)*) => {$(
+        $(#[doc = $doc])*
+        #[derive(Clone, Deserialize)]
+        #[serde(try_from = "String")]
+        pub struct $Name(String);
 
-impl PlaintextSecret {
-    /// Returns the secret, to be hashed.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl TryFrom<String> for PlaintextSecret {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        if (1..=PASSWORD_BYTES_MAX).contains(&text.len()) {
-            Ok(Self(text))
-        } else {
-            Err(format!("has 1 to {PASSWORD_BYTES_MAX} bytes"))
+        impl $Name {
+            /// Returns the secret, to be hashed or stored.
+            pub fn reveal(&self) -> &str {
+                &self.0
+            }
         }
-    }
-}
 
-impl fmt::Debug for PlaintextSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
+        impl TryFrom<String> for $Name {
+            type Error = String;
 
-/// The argon2id hash of a password or of a client's secret, as an export has it. `Debug` hides it, and there is neither
-/// `Display` nor `Serialize`.
-#[derive(Clone, Deserialize)]
-#[serde(try_from = "String")]
-pub struct SecretHash(String);
-
-impl SecretHash {
-    /// Returns the hash, to be stored.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl TryFrom<String> for SecretHash {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        if text.starts_with("$argon2id$") && text.len() <= PASSWORD_BYTES_MAX {
-            Ok(Self(text))
-        } else {
-            Err("expected an argon2id hash".to_owned())
+            fn try_from(text: String) -> Result<Self, String> {
+                $broken_rule(&text).map_or(Ok(Self(text)), Err)
+            }
         }
-    }
+
+        impl fmt::Debug for $Name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("***")
+            }
+        }
+    )*};
 }
 
-impl fmt::Debug for SecretHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
+secrets! {
+    /// A password, a client's secret or an API key.
+    PlaintextSecret: plaintext_secret;
+    /// The argon2id hash of a password or of a client's secret, as an export has it.
+    SecretHash: secret_hash;
+}
+
+fn plaintext_secret(text: &str) -> Option<String> {
+    let is_valid = (1..=PASSWORD_BYTES_MAX).contains(&text.len());
+    (!is_valid).then(|| format!("has 1 to {PASSWORD_BYTES_MAX} bytes"))
+}
+
+fn secret_hash(text: &str) -> Option<String> {
+    let is_valid = text.starts_with("$argon2id$") && text.len() <= PASSWORD_BYTES_MAX;
+    (!is_valid).then(|| "expected an argon2id hash".to_owned())
 }
