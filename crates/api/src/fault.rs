@@ -18,8 +18,6 @@ pub enum Location {
     Path,
     /// The query of the address.
     Query,
-    /// The header.
-    Headers,
     /// The body.
     Body,
 }

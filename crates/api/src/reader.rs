@@ -77,7 +77,7 @@ impl<E: Endpoint> RequestReader<E> {
         for parameter in &self.parameters {
             let pairs = match parameter.location {
                 Location::Path => path,
-                Location::Query | Location::Headers | Location::Body => query,
+                Location::Query | Location::Body => query,
             };
             match parameter.read(pairs) {
                 Ok(Some(value)) => {
