@@ -141,7 +141,7 @@ fn unpack(
         b"FlateDecode" | b"Fl" => inflate(input, max),
         b"LZWDecode" | b"LZW" => lzw::decode(input, early_change, max),
         b"RunLengthDecode" | b"RL" => run_lengths(input, max),
-        // These two give at most four times their input, so they need no limit.
+        // These two need no limit: a byte of input gives at most four bytes (`z` in ASCII85).
         b"ASCIIHexDecode" | b"AHx" => hexadecimal(input),
         b"ASCII85Decode" | b"A85" => ascii85(input),
         // `Crypt` (§7.4.10): encrypted files were refused at loading, and in others it changes nothing.

@@ -148,7 +148,8 @@ pub(super) fn term_code(value: &str) -> &str {
 /// this order, which is alphabetical.
 ///
 /// Headline, description, body, dates and what every item has are indexed separately. Names that are not properties
-/// of documents, such as [`COLOUR`], are included too; no document can have such a property.
+/// of documents, such as [`COLOUR`], are included too. That is harmless: the schema permits no document to have
+/// such a property, and their words are added separately.
 pub(super) static TOP_LEVEL_NAMES: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
     let words = PROPERTIES.iter().map(|(name, _)| *name);
     let paths = words.chain(NumberField::iter().map(NumberField::as_str));

@@ -166,6 +166,7 @@ impl FacetCountCache {
 
 /// Collects documents of a segment, in any order and with repetitions, into one set.
 pub(crate) struct SetBuilder {
+    /// The number of documents of the segment, including removed ones, as in Tantivy; document numbers are below it.
     max_doc: u32,
     /// The added documents, in the order of the calls, while they are few; empty once `dense` has them.
     sparse: Vec<u32>,

@@ -75,8 +75,8 @@ pub(super) fn halved(plane: &Plane) -> Plane {
     half
 }
 
-/// Averages two by two values; the last column and row are repeated if the size is odd. `samples` has a value for each
-/// sample of `plane`, whose own samples are not read.
+/// Averages two by two values of `samples`; the last column and row are repeated if the size is odd. `plane` gives only
+/// the width and the height of `samples`.
 fn box_halved(plane: &Plane, samples: &[f32]) -> Plane {
     let width = plane.width.div_ceil(2);
     let height = plane.height.div_ceil(2);

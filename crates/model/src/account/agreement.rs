@@ -24,7 +24,8 @@ pub enum AgreementType {
 crate::impl_as_str!(AgreementType);
 
 /// The users who may approve orders under an agreement. It is stored with the agreement, but [`Agreement`] has no such
-/// field: it is read with an order, into [`OrderAgreement`](super::OrderAgreement), and for the operator's list.
+/// field: reading an order puts the present approver of its agreement into [`OrderAgreement`](super::OrderAgreement),
+/// and the operator's list of agreements reads it too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(EnumString, IntoStaticStr, VariantNames)]

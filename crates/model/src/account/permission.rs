@@ -6,10 +6,10 @@
 //! An API that passes a permission to `auth::Principal::require` or `allows` takes the required scopes from the table.
 //! For all other permissions the table only serves the consent page, and the code checks their scopes elsewhere:
 //! `roles` at the entrance of every API, `admin` in `Principal::require_admin`, the scopes of a key in
-//! `Principal::require_login`. Nothing checks [`Permission::Identity`]: id tokens and the user endpoint identify the
-//! user even without `openid`. The table does not enforce the holder of a permission either: each API checks the access
-//! level or the role of the user. So a change of a scope that is checked elsewhere, or of a holder, has to be made in
-//! that code too.
+//! `Principal::require_login`. Nothing checks [`Permission::Identity`]: id tokens and the UserInfo endpoint of OpenID
+//! Connect identify the user even without `openid`. The table does not enforce the holder of a permission either: each
+//! API checks the access level or the role of the user. So a change of a scope that is checked elsewhere, or of a
+//! holder, has to be made in that code too.
 //!
 //! By default a client's scopes are not enforced: `roles` grants almost everything, as the contract says (contract
 //! login-14). With enforced scopes, `roles` still grants search, downloads, the caller's own orders and deliveries, and
@@ -129,8 +129,8 @@ struct PermissionRow {
     by_default: &'static [Scope],
     /// The scopes, all of them, that a client with enforced scopes needs.
     enforced: &'static [Scope],
-    /// The scope with which the id token and the user endpoint reveal what the permission covers, or a part of it, as
-    /// claims, even without `roles`; `None` if no claim does.
+    /// A scope that alone, without `roles`, reveals what the permission covers, or a part of it: as claims in the id
+    /// token and at the UserInfo endpoint of OpenID Connect (`/o/v2/user`). `None` if no claim does.
     claims: Option<Scope>,
     holder: PermissionHolder,
 }
@@ -238,8 +238,8 @@ impl Permission {
 
     /// Reports whether the consent page lists this permission for a client with `scopes` that acts for `user`.
     ///
-    /// Every API requires `roles` besides the scopes in the table. The claims of the id token and of the user
-    /// endpoint do not require it.
+    /// Every API requires `roles` besides the scopes in the table. The claims of the id token and of the
+    /// UserInfo endpoint do not require it.
     pub fn is_granted(self, scopes: ScopeSet, enforced: bool, user: &User) -> bool {
         // Unreachable as above; fails closed.
         let Some(row) = self.row() else { return false };
@@ -253,7 +253,7 @@ impl Permission {
         };
         let has_scopes = scopes.contains(Scope::Roles)
             && self.scopes(enforced).iter().all(|scope| scopes.contains(*scope));
-        // The id token and the user endpoint give claims without `roles`, so the consent page must list them.
+        // The id token and the UserInfo endpoint give claims without `roles`, so the consent page must list them.
         is_eligible && (has_scopes || row.claims.is_some_and(|scope| scopes.contains(scope)))
     }
 }
