@@ -177,6 +177,7 @@ fn run_lengths(input: &[u8], max: usize) -> Vec<u8> {
     while let Some(&length) = input.get(position) {
         position += 1;
         let length = usize::from(length);
+        // Up to 127, `length + 1` bytes follow as they are; from 129, the next byte is repeated `257 - length` times;
         // 128 ends the data (§7.4.5).
         if length == 128 || bytes.len() >= max {
             break;

@@ -10,8 +10,8 @@ use roaring::RoaringBitmap;
 use tantivy::index::SegmentId;
 
 /// A condition whose documents are cached. They depend only on the condition and the content of the segment, which
-/// never changes. A cached set may contain removed documents. That is harmless: searches intersect it with the live
-/// documents of the segment, and ranking only estimates frequencies from it.
+/// never changes: a removed document stays in its segment and is only marked, so a cached set may contain it. That is
+/// harmless: searches intersect the set with the live documents, and ranking only estimates frequencies from it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum FilterCondition {
     Words(WordPattern),

@@ -213,8 +213,9 @@ impl ImageFormat {
             return Err(RasterError::Unsupported(text));
         }
         let channels = picture.pixels.channels;
-        // Converted grey still has one channel, so only this option shows that the caller has converted it. Converted
-        // CMYK has three channels: four mean that the caller did not convert, so the option is not believed then.
+        // Converted grey still has one channel, so only this option shows that the caller has converted it. Four
+        // channels would contradict the option (see `UnencodedPicture::pixels`); as a safeguard, such pixels are
+        // treated as CMYK that nobody has converted.
         let is_srgb = channels < 4 && picture.output.colour == OutputColour::Srgb;
         if self.stores_unconverted(channels) || is_srgb {
             return (self.codec().encode)(&picture);

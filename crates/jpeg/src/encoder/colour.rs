@@ -38,7 +38,8 @@ pub(super) fn grey_plane(pixels: &Pixels, width: usize, height: usize) -> Plane 
 
 /// Converts an RGB picture of `width` × `height` pixels, three bytes each, to planes of full size: Y, Cb and Cr.
 ///
-/// The chroma planes are the differences of blue and red from luma, scaled to the range of 8 bits (JFIF).
+/// The chroma planes are the differences of blue and red from luma, scaled to the range of 8 bits (JFIF). Zero is
+/// their middle, so they need no [`LEVEL_SHIFT`].
 pub(super) fn ycbcr_planes(pixels: &Pixels, width: usize, height: usize) -> [Plane; 3] {
     let mut luma = Vec::with_capacity(width * height);
     let mut cb = Vec::with_capacity(width * height);

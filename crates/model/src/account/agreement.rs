@@ -23,9 +23,9 @@ pub enum AgreementType {
 
 crate::impl_as_str!(AgreementType);
 
-/// The users who may approve orders under an agreement. It is stored with the agreement, but [`Agreement`] has no such
-/// field: reading an order puts the present approver of its agreement into [`OrderAgreement`](super::OrderAgreement),
-/// and the operator's list of agreements reads it too.
+/// The users who may approve orders under an agreement. The approver is stored with the agreement but is no field of
+/// [`Agreement`], because only two readers need it: an order, which shows the present approver in
+/// [`OrderAgreement`](super::OrderAgreement), and the operator's list of agreements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(EnumString, IntoStaticStr, VariantNames)]

@@ -36,8 +36,9 @@ pub struct OAuthClient {
     pub grants: Vec<GrantType>,
     /// True if the client may be used.
     pub active: bool,
-    /// True if the client's tokens need the scopes of each API that they call. False by default: then `roles` is enough
-    /// for almost every API (contract login-14). [`Permission::scopes`](super::Permission::scopes) has both rules.
+    /// True if the client's tokens need the scopes of each API that they call. False by default: then the scope
+    /// `roles` is enough for almost every API (contract login-14). [`Permission::scopes`](super::Permission::scopes)
+    /// has both rules.
     pub scopes_enforced: bool,
     /// The maximum lifetime of the client's access tokens in seconds; `None` for the lifetime in the setting
     /// `auth.access_token_s`. A value above the setting has no effect.

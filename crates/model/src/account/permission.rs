@@ -3,13 +3,14 @@
 //! The consent page lists the permissions of this module's table that a client would get. A test of
 //! `http::site::login` compares the table with `docs/guide/scopes.md`.
 //!
-//! An API that passes a permission to `auth::Principal::require` or `allows` takes the required scopes from the table.
-//! For all other permissions the table only serves the consent page, and the code checks their scopes elsewhere:
-//! `roles` at the entrance of every API, `admin` in `Principal::require_admin`, the scopes of a key in
-//! `Principal::require_login`. Nothing checks [`Permission::Identity`]: id tokens and the UserInfo endpoint of OpenID
-//! Connect identify the user even without `openid`. The table does not enforce the holder of a permission either: each
-//! API checks the access level or the role of the user. So a change of a scope that is checked elsewhere, or of a
-//! holder, has to be made in that code too.
+//! Most permissions are passed to `auth::Principal::require` or `allows`, which take the required scopes from the
+//! table. For the others the table only serves the consent page, and the code checks their scopes elsewhere: `roles`
+//! for `Search`, `Download`, `OwnOrders`, `Deliver`, `Account`, `EveryItem` and `Ingest` at the entrance of every
+//! API; `admin` for `Administration` in `Principal::require_admin`; the scopes of a key for `MakeKeys` in
+//! `Principal::require_login`. Nothing checks `Identity`: id tokens and the UserInfo endpoint of OpenID Connect
+//! identify the user even without `openid`. The table does not enforce the holder of a permission either: each API
+//! checks the access level or the role of the user. So a change of a scope that is checked elsewhere, or of a holder,
+//! has to be made in that code too.
 //!
 //! By default a client's scopes are not enforced: `roles` grants almost everything, as the contract says (contract
 //! login-14). With enforced scopes, `roles` still grants search, downloads, the caller's own orders and deliveries, and
@@ -20,7 +21,7 @@ use strum::{EnumMessage, VariantArray};
 use super::{ROLE_OPERATOR, ROLE_PROVIDER, Scope, ScopeSet, User};
 
 /// A right of a caller in the APIs. The message of each is its text on the consent page, in English.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumMessage)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumMessage, VariantArray)]
 pub enum Permission {
     /// Learn the identity of the user.
     #[strum(message = "Know who you are")]
@@ -304,8 +305,7 @@ mod tests {
                     && !row.enforced.is_empty()
             );
         }
-        let last_variant = Permission::Operate as usize;
-        assert_eq!(TABLE.len(), last_variant + 1, "a permission without a row");
+        assert_eq!(TABLE.len(), Permission::VARIANTS.len(), "a permission without a row");
     }
 
     #[test]
