@@ -135,7 +135,7 @@ fn unpack(
     early_change: bool,
     budget: &mut WorkBudget,
 ) -> Result<Vec<u8>, PdfError> {
-    // One byte more than allowed shows that the data continues.
+    // One byte more than the budget has left: output that is cut there exceeds it, so `take_bytes` below fails.
     let max = budget.decoded_bytes().saturating_add(1);
     let bytes = match name {
         b"FlateDecode" | b"Fl" => inflate(input, max),

@@ -33,9 +33,10 @@ pub enum NumberField {
 
 model::impl_as_str!(NumberField);
 
-/// A finite number, stored as an integer that sorts like it: the bits of an IEEE 754 double, with all but the sign
-/// flipped for negative numbers. Neighbouring doubles have neighbouring integers, but -1, to which negative
-/// zero would convert, is not used; so [`FiniteNumber::above`] and [`FiniteNumber::below`] step the double.
+/// A finite number, stored as an integer that sorts like it: the bits of an IEEE 754 double, with all bits but the
+/// sign flipped for negative numbers. Neighbouring doubles have neighbouring integers with one exception: -1, to which
+/// negative zero would convert, is not used. So [`FiniteNumber::above`] and [`FiniteNumber::below`] go to the
+/// neighbour of the double, not of the integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FiniteNumber(i64);
 

@@ -157,8 +157,8 @@ pub(super) static TOP_LEVEL_NAMES: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
     of_documents.filter_map(|path| path.split('.').next()).collect()
 });
 
-/// All properties that a query can name, except headline, description, body, dates and numbers, with
-/// [`IndexedProperty::in_free_text`]. Sorted by length first, so that most steps of a lookup compare two numbers.
+/// The name and [`IndexedProperty::in_free_text`] of every property that a query can name, except headline,
+/// description, body, dates and numbers. Sorted by length first, so that most steps of a lookup compare two numbers.
 ///
 /// A new or removed property changes the codes of those after it, and a property that moves between the two lists
 /// changes the indexed free text. After either, `ANALYSIS` in the library `search-index` has to be raised.

@@ -255,7 +255,7 @@ impl ImageFormat {
         let ImageCodec { side_px_max, pixels_max, .. } = self.codec();
         let name = self.name();
         let sides = format!("{name} files have at most {side_px_max} pixels on a side");
-        // A maximum that no sides exceed adds no information.
+        // Named only if a picture whose sides are within their limit can exceed it.
         let square = Size::new(*side_px_max, *side_px_max).pixels();
         if *pixels_max < square { format!("{sides} and {pixels_max} in all") } else { sides }
     }

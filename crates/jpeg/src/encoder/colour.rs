@@ -118,8 +118,8 @@ fn interpolation_errors(plane: &Plane, half: &Plane, errors: &mut [f32]) {
         }
         row[0] = row[1];
         row[half.width + 1] = row[half.width];
-        // Each value of the row lies between two samples of the plane. The left one also takes from the value before,
-        // the right one from the value after it.
+        // Each value of the row lies between two samples of the plane. The left sample is interpolated from
+        // it and the value before it, the right sample from it and the value after it.
         let pairs = samples.chunks(2).zip(errors.chunks_mut(2));
         for ((samples, errors), around) in pairs.zip(row.windows(3)) {
             let values =

@@ -23,9 +23,11 @@ pub enum AgreementType {
 
 crate::impl_as_str!(AgreementType);
 
-/// The users who may approve orders under an agreement. The approver is stored with the agreement but is no field of
-/// [`Agreement`], because only two readers need it: an order, which shows the present approver in
-/// [`OrderAgreement`](super::OrderAgreement), and the operator's list of agreements.
+/// The users who may approve orders under an agreement.
+///
+/// It is stored with the agreement but is no field of [`Agreement`], because only two readers need it: the operator's
+/// list of agreements, and orders. Whenever an order is read, its [`OrderAgreement`](super::OrderAgreement) gets the
+/// current approver of the agreement, which `access::orders` checks before an approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(EnumString, IntoStaticStr, VariantNames)]

@@ -181,8 +181,9 @@ static TABLE: [PermissionRow; 26] = [
     row(Permission::Search, ROLES, ROLES),
     row(Permission::Download, ROLES, ROLES),
     row(Permission::OwnOrders, ROLES, ROLES),
-    // With `roles` alone administrators see and report all orders of the organization (contract login-14). To approve
-    // one of an agreement with `Approver::Admin` always needs `admin`, which `access::orders` checks (purchases-15).
+    // By default `roles` is enough for an administrator to see and report all orders of the organization (contract
+    // login-14), with one exception: approving an order under an agreement with `Approver::Admin` needs the scope
+    // `admin` too. `access::orders` checks that, not this table (contract purchases-15).
     row(Permission::OrganizationOrders, ROLES, ADMIN).only_for(PermissionHolder::Administrators),
     row(Permission::Deliver, ROLES, ROLES),
     row(Permission::Account, ROLES, ROLES),
