@@ -70,7 +70,8 @@ pub(super) fn decode(
     Ok(decoded)
 }
 
-/// Returns the names of the filters in decoding order, as written: inline images may abbreviate them, such as `Fl`.
+/// Returns the names of the filters in decoding order, as written: inline images may abbreviate them, such as `Fl`. The
+/// keys of inline images, such as `F` for `Filter`, were expanded when `inline` read them.
 pub(super) fn names(document: &Document, dictionary: &Dictionary) -> Vec<Vec<u8>> {
     match entry(document, dictionary, b"Filter") {
         Object::Array(filters) => {

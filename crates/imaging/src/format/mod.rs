@@ -99,6 +99,8 @@ pub struct UnencodedPicture<'a> {
 ///
 /// [`RasterError::Unsupported`] unless the pixels have one or three channels and a size that the format supports.
 pub fn encode_pixels(pixels: &Pixels, output: &OutputOptions) -> Result<Vec<u8>, RasterError> {
+    // `original` is the header that a JPEG of these pixels would have: RGB is stored as YCbCr, here with full chroma,
+    // so that `OutputSampling::Keep` does not subsample.
     let space = match pixels.channels {
         1 => ColourSpace::Grey,
         3 => ColourSpace::YCbCr,
@@ -106,7 +108,6 @@ pub fn encode_pixels(pixels: &Pixels, output: &OutputOptions) -> Result<Vec<u8>,
             return Err(RasterError::Unsupported(format!("pixels with {channels} channels")));
         }
     };
-    // The header of a JPEG with these pixels; with full chroma, so that `OutputSampling::Keep` does not subsample.
     let original = PictureHeader { size: pixels.size, space, chroma: ChromaSubsampling::Full };
     let picture = UnencodedPicture {
         pixels: Cow::Borrowed(pixels),

@@ -5,8 +5,8 @@
 
 use crate::codec::Pixels;
 
-/// One component of a picture on its own sample grid, with samples around zero: luma and halved chroma from
-/// -128 to 127, full chroma from -127.5 to 127.5.
+/// One component of a picture on its own sample grid, with samples around zero: luma from -128 to 127, chroma of full
+/// size from -127.5 to 127.5, and chroma of half the size, which [`halved`] clamps, from -128 to 127.
 #[derive(Clone, Debug)]
 pub(super) struct Plane {
     /// Number of samples in a row.

@@ -201,7 +201,8 @@ static TABLE: [PermissionRow; 26] = [
     row(Permission::ReadKeys, ROLES, PROFILE),
     row(Permission::RevokeKeys, PROFILE, PROFILE),
     row(Permission::MakeKeys, KEY_SCOPES, KEY_SCOPES),
-    // Logins are shown and ended only with the scopes that creating a key needs; see `Principal::require_login`.
+    // Logins are shown and ended only with the scopes that creating a key needs. Their API calls `require` for this row
+    // and `require_login`, which also refuses API keys, so to require fewer scopes, change both.
     row(Permission::Logins, KEY_SCOPES, KEY_SCOPES),
     row(Permission::Collections, ROLES, &[Scope::Collection]),
     row(Permission::Administration, ADMIN, ADMIN).only_for(PermissionHolder::Administrators),
