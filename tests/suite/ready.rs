@@ -245,7 +245,8 @@ fn nodes_whose_settings_differ_are_named() {
                 (node.metric("wirephoto_nodes_differ", setting) == 1.0).then_some(())
             });
             let said = format!("another node has another value of {setting}");
-            assert!(node.log().contains(&said), "{}", node.log());
+            // The metric rises before the line is written.
+            node.until("the line", || node.log().contains(&said).then_some(()));
         }
     }
     let url = format!("database.url={}", pair.cluster.url("archive"));
