@@ -80,7 +80,7 @@ const CODES_MAX: usize = LETTERS.len() * LETTERS.len();
 pub(super) fn find(name: &str) -> Option<QueryField> {
     let name = name.to_ascii_lowercase();
     let date = name.parse::<DateField>().ok().map(OrderedField::Date);
-    // Dates and numbers are columns, not words, so they are not in the table.
+    // Dates and numbers are columns, not words, so they are not in `PROPERTIES`.
     let number = name.parse::<NumberField>().ok().map(OrderedField::Number);
     if let Some(ordered) = date.or(number) {
         return Some(QueryField::Ordered(ordered));

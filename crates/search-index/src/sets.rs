@@ -118,7 +118,7 @@ fn weigh_counts(_key: &(SegmentId, Facet, u64), cached: &Arc<CachedCounts>) -> u
 
 /// A cache of the facet counts of large sets.
 ///
-/// The key has only the size of a set. The entry has the set itself, which is compared on a hit. So queries with the
+/// The key has only the size of a set. The entry has the set itself, and serves only an equal set. So queries with the
 /// same result share an entry, and of several sets of one size only the latest is cached for a segment and facet.
 pub(crate) struct FacetCountCache {
     /// By segment, facet and number of documents of the set.

@@ -214,9 +214,9 @@ impl ImageFormat {
             return Err(RasterError::Unsupported(text));
         }
         let channels = picture.pixels.channels;
-        // Converted grey still has one channel, so only this option shows that the caller has converted it. Four
-        // channels would contradict the option (see `UnencodedPicture::pixels`); as a safeguard, such pixels are
-        // treated as CMYK that nobody has converted.
+        // Grey that the caller has converted to sRGB still has one channel, so only `output.colour` shows that it must
+        // not be converted again. Four channels with `OutputColour::Srgb` are a mistake of the caller; they are handled
+        // as with `OutputColour::Keep`: stored as CMYK if the format supports it, else converted below.
         let is_srgb = channels < 4 && picture.output.colour == OutputColour::Srgb;
         if self.stores_unconverted(channels) || is_srgb {
             return (self.codec().encode)(&picture);

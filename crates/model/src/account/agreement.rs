@@ -77,8 +77,8 @@ pub struct Agreement {
     pub organization: OrganizationId,
     /// The method of payment for downloads.
     pub kind: AgreementType,
-    /// True for a super agreement, which covers every item. A super agreement of type `Subscription` pays before other
-    /// Subscriptions (contract purchases-2).
+    /// True for a super agreement, which covers every item. Of several agreements that cover an item, a super agreement
+    /// of type `Subscription` is used first (contract purchases-2).
     pub super_agreement: bool,
     /// The products that the agreement covers.
     pub products: Vec<Product>,

@@ -126,9 +126,10 @@ enum PermissionHolder {
 /// A row of the permission table.
 struct PermissionRow {
     permission: Permission,
-    /// The scopes, all of them, that a client needs by default.
+    /// The scopes that a client needs by default: every one of them, and also `roles`, which every API requires even
+    /// where it is not listed.
     by_default: &'static [Scope],
-    /// The scopes, all of them, that a client with enforced scopes needs.
+    /// The same for a client with enforced scopes.
     enforced: &'static [Scope],
     /// A scope that alone, without `roles`, reveals what the permission covers, or a part of it: as claims in the id
     /// token and at the UserInfo endpoint of OpenID Connect (`/o/v2/user`). `None` if no claim does.
@@ -223,8 +224,8 @@ impl Permission {
         TABLE.iter().find(|row| row.permission == self)
     }
 
-    /// Returns all the scopes that the permission requires; `enforced` is true if the client's scopes are
-    /// enforced.
+    /// Returns the scopes of the permission's row, each of which is required, besides `roles`, which every API
+    /// requires. `enforced` is true if the client's scopes are enforced.
     pub fn scopes(self, enforced: bool) -> &'static [Scope] {
         match self.row() {
             Some(row) if enforced => row.enforced,
