@@ -27,8 +27,8 @@ pub(super) struct DecodedStream {
     pub(super) predicted: bool,
 }
 
-/// The maximum number of filters that are decoded; real files have at most two. The data stays encoded
-/// with any further ones, which [`DecodedStream::image_filter`] does not name.
+/// The maximum number of filters that are decoded; real files have at most two. With more, the data
+/// stays encoded with the rest, and callers take it for decoded data.
 const FILTERS_MAX: usize = 8;
 
 /// Decodes the filters of a stream, up to an image filter.

@@ -3,8 +3,8 @@
 //! Callers use [`ImageFormat`]; its methods call the functions of the [`ImageCodec`] that the module of the format
 //! defines. To add a format, add a module like `jpeg` and a variant of [`ImageFormat`], and list it in
 //! [`ImageFormat::all`], which the compiler does not check. Media URLs, MIME types and planned renditions are derived
-//! from the codecs. A search for `avif` finds the places that name formats by hand, such as the formats of `.auto`,
-//! those that pages offer, and the links in `api::media`.
+//! from the codecs. A search for `avif` finds the places that name formats by hand, such as the formats among which
+//! the extension `.auto` of media URLs chooses, those that pages offer, and the links in `api::media`.
 
 mod avif;
 mod boxes;

@@ -47,13 +47,14 @@ pub enum Permission {
     /// Read the user name, the roles and the agreements of the caller.
     #[strum(message = "See your user name, your roles, your rights and your agreements")]
     Account,
-    /// Read the names and telephone numbers of users.
+    /// Read names and telephone numbers: the caller's own and, with `Administration`, those of the organization's
+    /// users. The text on the consent page names the caller's own; that of `Administration` covers the others.
     #[strum(message = "See your first and last name, your user ID and your phone numbers")]
     Name,
-    /// Read the e-mail addresses of users.
+    /// Read the e-mail addresses of the same users as `Name`.
     #[strum(message = "See your e-mail address")]
     Email,
-    /// Read the organization, and the departments of users.
+    /// Read the caller's organization, and the departments of the same users as `Name`.
     #[strum(message = "See your organization with its addresses, and your department")]
     Organization,
     /// Read and write the user's profile.

@@ -26,7 +26,8 @@ pub struct SchemaViolation {
 }
 
 impl SchemaViolation {
-    /// Creates a violation of `rule` at the property `path`. Documents have a few rules that the schema does not have.
+    /// Creates a violation of `rule` at the property `path`. Public for the few rules of documents that the schema does
+    /// not have.
     pub fn new(path: &str, rule: &str, message: impl Into<String>) -> Self {
         Self { path: path.to_owned(), rule: rule.to_owned(), message: message.into() }
     }
