@@ -85,18 +85,24 @@ pub fn evaluate(
     let etag = &validators.etag;
     let modified = validators.last_modified;
     // The fields are evaluated in the order of RFC 9110 §13.2.2: entity tags take precedence over dates.
-    let unmodified = unmodified_since(headers, header::IF_UNMODIFIED_SINCE, modified);
     match tags_match(headers, header::IF_MATCH, |tag| tag.matches_strongly(etag)) {
         TagMatch::Differs => return PreconditionOutcome::Failed,
-        TagMatch::Absent if unmodified == Some(false) => return PreconditionOutcome::Failed,
+        TagMatch::Absent
+            if unmodified_since(headers, header::IF_UNMODIFIED_SINCE, modified) == Some(false) =>
+        {
+            return PreconditionOutcome::Failed;
+        }
         TagMatch::Absent | TagMatch::Matches => {}
     }
-    let unmodified = unmodified_since(headers, header::IF_MODIFIED_SINCE, modified);
     match tags_match(headers, header::IF_NONE_MATCH, |tag| tag.matches_weakly(etag)) {
         // The client of a read has the representation; a write with `If-None-Match` must not replace it.
         TagMatch::Matches if is_read => PreconditionOutcome::NotModified,
         TagMatch::Matches => PreconditionOutcome::Failed,
-        TagMatch::Absent if is_read && unmodified == Some(true) => {
+        TagMatch::Absent
+            if is_read
+                && unmodified_since(headers, header::IF_MODIFIED_SINCE, modified)
+                    == Some(true) =>
+        {
             PreconditionOutcome::NotModified
         }
         TagMatch::Absent | TagMatch::Differs => PreconditionOutcome::Proceed,
