@@ -259,7 +259,7 @@ fn write_users(
             let user = &entry.value;
             let before = roles::roles_of(tx, &user.user_name)?;
             counts.count(tx.put_user(user, hash.as_deref(), now)?);
-            roles::after_import(tx, event, &user.user_name, &before)?;
+            roles::record_import(tx, event, &user.user_name, &before)?;
         }
     }
     Ok(counts)

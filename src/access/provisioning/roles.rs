@@ -34,7 +34,7 @@ pub(super) fn roles_of(tx: &ReadTx<'_>, user_name: &str) -> Result<Vec<String>, 
 
 /// Records in the audit log the roles of the agency that an import gave to a user or removed, and ends the password
 /// links of a user who got one. `before` has the roles of the user before the import.
-pub(super) fn after_import(
+pub(super) fn record_import(
     tx: &WriteTx<'_>,
     event: &AuditEvent,
     user_name: &str,
