@@ -49,8 +49,8 @@ impl WorkBudget {
         Ok(())
     }
 
-    /// Returns the number of bytes that can still be spent, so that decoders can stop in time.
-    pub(super) fn decoded_bytes(&self) -> usize {
+    /// Returns the number of bytes of decoded data that can still be spent, so that decoders can stop in time.
+    pub(super) fn remaining_bytes(&self) -> usize {
         self.decoded_bytes
     }
 

@@ -27,8 +27,8 @@ pub(super) struct DecodedStream {
     pub(super) predicted: bool,
 }
 
-/// The maximum number of filters that are decoded; real files have at most two. With more, the data
-/// stays encoded with the rest, and callers take it for decoded data.
+/// The maximum number of filters that are decoded; real files have at most two. Further filters are ignored: the data
+/// is returned still encoded by them, as if it were decoded, and gives a wrong picture or none, like damaged data.
 const FILTERS_MAX: usize = 8;
 
 /// Decodes the filters of a stream, up to an image filter.
@@ -137,7 +137,7 @@ fn unpack(
     budget: &mut WorkBudget,
 ) -> Result<Vec<u8>, PdfError> {
     // One byte more than the budget has left: output that is cut there exceeds it, so `take_bytes` below fails.
-    let max = budget.decoded_bytes().saturating_add(1);
+    let max = budget.remaining_bytes().saturating_add(1);
     let bytes = match name {
         b"FlateDecode" | b"Fl" => inflate(input, max),
         b"LZWDecode" | b"LZW" => lzw::decode(input, early_change, max),

@@ -35,7 +35,7 @@ model::impl_as_str!(NumberField);
 
 /// A finite number, stored as an integer that sorts like it: the bits of an IEEE 754 double, with all bits but the
 /// sign flipped for negative numbers. Neighbouring doubles have neighbouring integers, except just below zero: the
-/// largest negative double has the integer -2, and zero has 0. The integer -1 would be negative zero, which
+/// negative double nearest zero has the integer -2, and zero has 0. The integer -1 would be negative zero, which
 /// [`FiniteNumber::new`] converts to zero. So [`FiniteNumber::above`] and [`FiniteNumber::below`] go to the neighbour
 /// of the double, not of the integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -214,11 +214,10 @@ impl ImageFormat {
             return Err(RasterError::Unsupported(text));
         }
         let channels = picture.pixels.channels;
-        // Grey that the caller has converted to sRGB still has one channel, so only `output.colour` shows that it must
-        // not be converted again. Four channels with `OutputColour::Srgb` are a mistake of the caller; they are handled
-        // as with `OutputColour::Keep`: stored as CMYK if the format supports it, else converted below.
-        let is_srgb = channels < 4 && picture.output.colour == OutputColour::Srgb;
-        if self.stores_unconverted(channels) || is_srgb {
+        // Grey has one channel before and after the caller's conversion to sRGB, so only `output.colour` shows that it
+        // must not be converted again.
+        let is_converted_grey = channels == 1 && picture.output.colour == OutputColour::Srgb;
+        if self.stores_unconverted(channels) || is_converted_grey {
             return (self.codec().encode)(&picture);
         }
         // Converted here because encoders do not receive the profile.

@@ -51,7 +51,7 @@ impl Approver {
     }
 }
 
-/// A product, identified by its code in items and agreements.
+/// A product. Items and agreements name it by its code.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Product {

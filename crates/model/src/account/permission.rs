@@ -4,13 +4,18 @@
 //! `http::site::login` compares the table with `docs/guide/scopes.md`.
 //!
 //! Most permissions are passed to `auth::Principal::require` or `allows`, which take the required scopes from the
-//! table. For the others the table only serves the consent page, and the code checks their scopes elsewhere: `roles`
-//! for `Search`, `Download`, `OwnOrders`, `Deliver`, `Account`, `EveryItem` and `Ingest` at the entrance of every
-//! API; `admin` for `Administration` in `Principal::require_admin`; the scopes of a key for `MakeKeys` in
-//! `Principal::require_login`. Nothing checks `Identity`: id tokens and the UserInfo endpoint of OpenID Connect
-//! identify the user even without `openid`. The table does not enforce the holder of a permission either: each API
-//! checks the access level or the role of the user. So a change of a scope that is checked elsewhere, or of a holder,
-//! has to be made in that code too.
+//! table. For the others the table only serves the consent page, and the code checks their scopes elsewhere:
+//!
+//! - `roles` for `Search`, `Download`, `OwnOrders`, `Deliver`, `Account`, `EveryItem` and `Ingest` at the entrance of
+//!   every API,
+//! - `admin` for `Administration` in `Principal::require_admin`,
+//! - the scopes of a key for `MakeKeys` in `Principal::require_login`.
+//!
+//! Nothing checks `Identity`, because every client learns the id of its user: the id token and the UserInfo endpoint of
+//! OpenID Connect name it with any scope. The consent page lists it where a client asks for it with `openid`.
+//!
+//! The table does not enforce the holder of a permission either: each API checks the access level or the role of the
+//! user. So a change of a scope that is checked elsewhere, or of a holder, has to be made in that code too.
 //!
 //! By default a client's scopes are not enforced: `roles` grants almost everything, as the contract says (contract
 //! login-14). With enforced scopes, `roles` still grants search, downloads, the caller's own orders and deliveries, and
@@ -203,8 +208,9 @@ static TABLE: [PermissionRow; 26] = [
     row(Permission::ReadKeys, ROLES, PROFILE),
     row(Permission::RevokeKeys, PROFILE, PROFILE),
     row(Permission::MakeKeys, KEY_SCOPES, KEY_SCOPES),
-    // Logins are shown and ended only with the scopes that creating a key needs. Their API calls `require` for this row
-    // and `require_login`, which also refuses API keys, so to require fewer scopes, change both.
+    // Logins are shown and ended only with the scopes that creating a key needs. `access::users::logins` checks this
+    // row with `require`, and also calls `require_login`, which has its own list of scopes and refuses API keys. To
+    // require fewer scopes, change both.
     row(Permission::Logins, KEY_SCOPES, KEY_SCOPES),
     row(Permission::Collections, ROLES, &[Scope::Collection]),
     row(Permission::Administration, ADMIN, ADMIN).only_for(PermissionHolder::Administrators),
