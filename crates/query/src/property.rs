@@ -153,8 +153,8 @@ pub(super) fn term_code(value: &str) -> &str {
 pub(super) static TOP_LEVEL_NAMES: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
     let words = PROPERTIES.iter().map(|(name, _)| *name);
     let paths = words.chain(NumberField::iter().map(NumberField::as_str));
-    let of_documents = paths.filter(|path| !is_in_every_item(path));
-    of_documents.filter_map(|path| path.split('.').next()).collect()
+    let not_separate = paths.filter(|path| !is_in_every_item(path));
+    not_separate.filter_map(|path| path.split('.').next()).collect()
 });
 
 /// The name and [`IndexedProperty::in_free_text`] of every property that a query can name, except headline,

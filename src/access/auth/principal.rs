@@ -180,24 +180,20 @@ impl Principal {
     /// Fails unless the credentials carry the scope `admin` and the user has the access level `admin`
     /// (contract users-9).
     pub fn require_admin(&self) -> Result<()> {
-        self.require_scope(Scope::Admin)?;
+        self.require(Permission::Administration)?;
         if self.user().access.admin {
             return Ok(());
         }
         Err(Error::forbidden("admin_required", "The user lacks the access level admin"))
     }
 
-    /// Fails with `api_key_unsupported` for a caller with an API key: a leaked key must not create other
-    /// keys, which outlive it. Fails with `insufficient_scope` for a token that lacks one of the scopes of an
-    /// API key: an application must not create a key with more rights than the user granted it.
-    pub fn require_login(&self) -> Result<()> {
+    /// Fails with `api_key_unsupported` for a caller with an API key, which may have leaked.
+    pub fn refuse_api_key(&self) -> Result<()> {
         match self.method {
             AuthMethod::Bearer { .. }
             | AuthMethod::Basic
             | AuthMethod::Session
-            | AuthMethod::Operator => {
-                ScopeSet::for_api_key().iter().try_for_each(|scope| self.require_scope(scope))
-            }
+            | AuthMethod::Operator => Ok(()),
             // Work of the queue has the rights of an API key, so it is refused like one.
             AuthMethod::ApiKey { .. } | AuthMethod::Queue => {
                 let message = "API keys are not supported here, log in instead";

@@ -40,7 +40,9 @@ impl Users {
         now: Timestamp,
     ) -> Result<MadeKey> {
         caller.require_person()?;
-        caller.require_login()?;
+        // A leaked key must not create other keys, which outlive it.
+        caller.refuse_api_key()?;
+        caller.require(Permission::MakeKeys)?;
         let secret = RandomSecret::for_copying()?;
         let user = caller.user().id;
         let user_name = caller.user().user_name.clone();

@@ -18,7 +18,7 @@ use model::account::{Permission, ROLE_OPERATOR, ROLE_PROVIDER, User, UserId};
 /// Fails for a caller with a key, because a leaked key must not reveal where its owner logs in, and for a
 /// caller without the permission to see logins.
 fn require_login_permission(caller: &Principal) -> Result<()> {
-    caller.require_login()?;
+    caller.refuse_api_key()?;
     caller.require(Permission::Logins)
 }
 

@@ -3,19 +3,14 @@
 //! The consent page lists the permissions of this module's table that a client would get. A test of
 //! `http::site::login` compares the table with `docs/guide/scopes.md`.
 //!
-//! Most permissions are passed to `auth::Principal::require` or `allows`, which take the required scopes from the
-//! table. For the others the table only serves the consent page, and the code checks their scopes elsewhere:
+//! Permissions are passed to `auth::Principal::require` or `allows`, which take the required scopes from the table.
+//! There are two exceptions, for which the table only serves the consent page. `Search`, `Download`, `OwnOrders`,
+//! `Deliver`, `Account`, `EveryItem` and `Ingest` require only `roles`, which every API checks at its entrance. Nothing
+//! checks `Identity`, because every client learns the id of its user: the id token and the UserInfo endpoint of OpenID
+//! Connect name it with any scope. The consent page lists it if a client asks for it with `openid`.
 //!
-//! - `roles` for `Search`, `Download`, `OwnOrders`, `Deliver`, `Account`, `EveryItem` and `Ingest` at the entrance of
-//!   every API,
-//! - `admin` for `Administration` in `Principal::require_admin`,
-//! - the scopes of a key for `MakeKeys` in `Principal::require_login`.
-//!
-//! Nothing checks `Identity`, because every client learns the id of its user: the id token and the UserInfo endpoint of
-//! OpenID Connect name it with any scope. The consent page lists it where a client asks for it with `openid`.
-//!
-//! The table does not enforce the holder of a permission either: each API checks the access level or the role of the
-//! user. So a change of a scope that is checked elsewhere, or of a holder, has to be made in that code too.
+//! The table does not enforce the holder of a permission: each API checks the access level or the role of the user. A
+//! change of a holder, or of the scope of an exception, has to be made in that code too.
 //!
 //! By default a client's scopes are not enforced: `roles` grants almost everything, as the contract says (contract
 //! login-14). With enforced scopes, `roles` still grants search, downloads, the caller's own orders and deliveries, and
@@ -53,7 +48,7 @@ pub enum Permission {
     #[strum(message = "See your user name, your roles, your rights and your agreements")]
     Account,
     /// Read names and telephone numbers: the caller's own and, with `Administration`, those of the organization's
-    /// users. The text on the consent page names the caller's own; that of `Administration` covers the others.
+    /// users. The consent page mentions the organization's users only in the text of `Administration`.
     #[strum(message = "See your first and last name, your user ID and your phone numbers")]
     Name,
     /// Read the e-mail addresses of the same users as `Name`.
@@ -208,9 +203,7 @@ static TABLE: [PermissionRow; 26] = [
     row(Permission::ReadKeys, ROLES, PROFILE),
     row(Permission::RevokeKeys, PROFILE, PROFILE),
     row(Permission::MakeKeys, KEY_SCOPES, KEY_SCOPES),
-    // Logins are shown and ended only with the scopes that creating a key needs. `access::users::logins` checks this
-    // row with `require`, and also calls `require_login`, which has its own list of scopes and refuses API keys. To
-    // require fewer scopes, change both.
+    // As much as creating a key, because ending logins locks the user out of applications.
     row(Permission::Logins, KEY_SCOPES, KEY_SCOPES),
     row(Permission::Collections, ROLES, &[Scope::Collection]),
     row(Permission::Administration, ADMIN, ADMIN).only_for(PermissionHolder::Administrators),
