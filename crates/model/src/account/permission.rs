@@ -3,14 +3,14 @@
 //! The consent page lists the permissions of this module's table that a client would get. A test of
 //! `http::site::login` compares the table with `docs/guide/scopes.md`.
 //!
-//! Permissions are passed to `auth::Principal::require` or `allows`, which take the required scopes from the table.
-//! There are two exceptions, for which the table only serves the consent page. `Search`, `Download`, `OwnOrders`,
-//! `Deliver`, `Account`, `EveryItem` and `Ingest` require only `roles`, which every API checks at its entrance. Nothing
-//! checks `Identity`, because every client learns the id of its user: the id token and the UserInfo endpoint of OpenID
-//! Connect name it with any scope. The consent page lists it if a client asks for it with `openid`.
+//! Every API checks the scope `roles` at its entrance. The scopes that a permission requires besides are checked with
+//! `auth::Principal::require` or `allows`, which take them from the table. The table does not enforce the holder of a
+//! permission: each API checks the access level or the role of the user, so a change of a holder has to be made there
+//! too.
 //!
-//! The table does not enforce the holder of a permission: each API checks the access level or the role of the user. A
-//! change of a holder, or of the scope of an exception, has to be made in that code too.
+//! Nothing checks [`Permission::Identity`]: every client learns the id of its user from the id token and the UserInfo
+//! endpoint of OpenID Connect, whatever its scopes. The consent page lists this permission only for clients with
+//! `openid`, because that scope says that the client uses the id to sign users in.
 //!
 //! By default a client's scopes are not enforced: `roles` grants almost everything, as the contract says (contract
 //! login-14). With enforced scopes, `roles` still grants search, downloads, the caller's own orders and deliveries, and
