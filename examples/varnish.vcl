@@ -1,8 +1,8 @@
 vcl 4.1;
 
-# Varnish in front of Wirephoto: keeps open media, never what is somebody's own, and forgets by key.
-# Needs the module xkey (Debian: varnish-modules). docs/operations/cdn.md says which settings belong to it;
-# server.trusted_proxies=127.0.0.1 is one of them.
+# Varnish in front of Wirephoto: caches open media, never private responses, and purges by key. Needs
+# the module xkey (Debian: varnish-modules), server.trusted_proxies=127.0.0.1 and the settings in
+# docs/operations/cdn.md.
 
 import std;
 import xkey;
@@ -23,7 +23,7 @@ backend default {
     }
 }
 
-# Who may have keys forgotten: Wirephoto itself, over the port that only this machine reaches.
+# Allowed to purge: Wirephoto itself, over the port that only this machine reaches.
 acl purgers {
     "127.0.0.1";
     "::1";
@@ -37,20 +37,20 @@ sub vcl_recv {
         if (!req.http.Surrogate-Key) {
             return (synth(400, "No keys"));
         }
-        # Gone at once, also as something stale to fall back on.
+        # Removed at once, not kept as stale fallbacks.
         set req.http.X-Purged = xkey.purge(req.http.Surrogate-Key);
         return (synth(200, "Purged " + req.http.X-Purged));
     }
-    # Tells of the service, not of pictures: for whoever reaches its own port.
+    # Not for the public: scrape it at the service's own port.
     if (req.url ~ "^/metrics([/?]|$)") {
         return (synth(404, "Not found"));
     }
-    # Whoever says who he is gets an answer of his own: never out of the cache, never into it.
+    # Requests with credentials or a query bypass the cache: they neither read nor fill it.
     if (req.url !~ "^/media/" || req.http.Authorization || req.http.Cookie || req.url ~ "\?") {
         return (pass);
     }
-    # The format of an address that ends in .auto depends on Accept. Browsers write it in many ways; three values
-    # are left, so that the cache holds three files of a picture.
+    # The format of a URL that ends in .auto depends on Accept, which differs between browsers. Reduce it to three
+    # values, so that the cache stores three files per picture.
     if (req.url ~ "(?i)\.auto$") {
         if (req.http.Accept ~ "(?i)image/avif(?!\s*;\s*q=0(\.0*)?\s*(,|$))") {
             set req.http.Accept = "image/avif,*/*";
@@ -60,25 +60,25 @@ sub vcl_recv {
             set req.http.Accept = "*/*";
         }
     }
-    # While the service is well, what is stale is not given out.
+    # While the service is healthy, serve nothing stale.
     if (std.healthy(req.backend_hint)) {
         set req.grace = 0s;
     }
 }
 
 sub vcl_backend_fetch {
-    # Long polls take 300 s at most.
+    # Long polls last 300 s at most.
     if (bereq.url !~ "^/media/") {
         set bereq.first_byte_timeout = 310s;
     }
 }
 
 sub vcl_backend_response {
-    # A day, for when the service is away; and its entity tag, to ask whether something changed.
+    # Serve stale for a day while the service is down; keep the ETag to revalidate.
     set beresp.grace = 24h;
     set beresp.keep = 24h;
     set beresp.http.xkey = beresp.http.Surrogate-Key;
-    # Varnish by itself keeps nothing that is private, no-store or no-cache.
+    # Varnish's built-in VCL caches nothing that is private, no-store or no-cache.
     if (beresp.status >= 500 && bereq.is_bgfetch) {
         return (abandon);
     }
