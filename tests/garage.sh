@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs the tests of the store and a part of the suite over Garage, a distributed S3 server: each test has a
-# cluster of three nodes on loopback. `tests/tools.sh` builds Garage once. Arguments are passed to the test
-# runner: tests/garage.sh --test suite garage::
+# Runs the store's tests and a part of the suite on Garage, a distributed S3 server: each test has a cluster of
+# three nodes on loopback. `tests/tools.sh` builds Garage once. Arguments are passed to the test runner:
+# tests/garage.sh --test suite garage::
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 [ -n "${TEST_GARAGE:-}" ] || TEST_GARAGE="$(tests/tools.sh garage)"
 export TEST_GARAGE
-[ -x "$TEST_GARAGE" ] || { echo "garage.sh: $TEST_GARAGE is no program" >&2; exit 1; }
+[ -x "$TEST_GARAGE" ] || { echo "garage.sh: $TEST_GARAGE is not a program" >&2; exit 1; }
 
 if [ "$#" -gt 0 ]; then
     exec cargo test --locked "$@"

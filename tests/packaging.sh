@@ -10,11 +10,11 @@ tools="${TEST_TOOLS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/wirephoto/tools}"
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 
-# The test binary: `cargo build` would build another one, with fewer library features.
+# The test binary: `cargo build` would build a different one, with fewer library features.
 cargo test --locked --quiet --no-run --test suite
 binary="$(realpath "${CARGO_TARGET_DIR:-target}/debug/wirephoto")"
 
-# The manual. Pages have no date on purpose: the footer has the version.
+# The manual. Pages intentionally have no date: the footer has the version.
 "$binary" man --dir "$work/man"
 pages=("$work"/man/*)
 for page in "${pages[@]}"; do
@@ -60,25 +60,25 @@ exposure="$(systemd-analyze security --offline=true --no-pager "$unit" | sed -n 
     || fail "exposure of the unit: ${exposure:-unknown}, expected at most $exposure_max"
 echo "unit: verified, exposure $exposure"
 
-# The service and the programs that it starts stay within the limits of the unit: system calls within the
-# filter, no memory that is both writable and executable.
+# The service and its child processes respect the limits of the unit: system calls within the filter, no memory
+# that is both writable and executable.
 if need strace && strace -f -o /dev/null true 2>/dev/null; then
     mkdir "$work/traced"
     /usr/bin/python3 tests/traced.py "$binary" "$work/traced"
 else
-    echo "unit: system calls left out, processes cannot be traced here"
+    echo "unit: system calls skipped, processes cannot be traced here"
 fi
 
-# Alert rules over synthetic series, and the dashboard. The suite (signals) tests the rules over recorded
-# faults, and the expressions of the dashboard over a service.
+# Alert rules on synthetic series, and the dashboard. The suite (signals) tests the rules on recorded faults, and
+# the dashboard's expressions on a service.
 packaging/dashboard.py | cmp -s - examples/grafana-dashboard.json \
     || fail "grafana-dashboard.json is not what dashboard.py prints"
 need promtool || fail "promtool is missing (Debian package prometheus, which ./test installs)"
 promtool check rules packaging/alerts.yml >/dev/null
 said="$(promtool test rules tests/alerts.yml 2>&1)" || fail "$said"
-echo "alerts: rules are sound, tell while something is wrong and no more when it is right"
+echo "alerts: rules are valid, fire during a fault and resolve after it"
 
-# The Dockerfile; it cannot be built everywhere.
+# The Dockerfile is only linted: not every machine can build it.
 hadolint="$(command -v hadolint || true)"
 if [ -z "$hadolint" ]; then
     hadolint="$tools/hadolint/bin/hadolint"
@@ -87,13 +87,13 @@ if [ -z "$hadolint" ]; then
 fi
 if [ -x "$hadolint" ]; then
     "$hadolint" Dockerfile
-    echo "Dockerfile: hadolint has nothing to say"
+    echo "Dockerfile: no complaints from hadolint"
 else
-    echo "Dockerfile: left out, hadolint cannot be had here"
+    echo "Dockerfile: skipped, hadolint cannot be installed here"
 fi
 tests/container.sh "$binary"
 
-# The manifests: checked against the schemas of Kubernetes, each other and their settings.
+# The manifests are checked against the schemas of Kubernetes, each other and their settings.
 kubernetes="$tools/kubernetes/bin"
 [ -x "$kubernetes/kubernetes-validate" ] || { python3 -m venv "$tools/kubernetes" \
     && "$kubernetes/pip" install --quiet --disable-pip-version-check kubernetes-validate==1.37.0; } >/dev/null 2>&1 || true
@@ -101,7 +101,7 @@ if [ -x "$kubernetes/kubernetes-validate" ]; then
     "$kubernetes/kubernetes-validate" --strict --quiet examples/kubernetes/*.yaml
     "$kubernetes/python" tests/kubernetes.py "$binary"
 else
-    echo "Kubernetes: left out, kubernetes-validate cannot be had here"
+    echo "Kubernetes: skipped, kubernetes-validate cannot be installed here"
 fi
 
 tests/compose.sh "$binary"
@@ -134,9 +134,9 @@ lib/systemd/system/wirephoto.service
 -rw-r--r-- ./usr/share/wirephoto/demo/SOURCES.md
 -rw-r--r-- ./usr/share/wirephoto/demo/image/demo-urtavla/NormalHires.jpg
 WANTED
-    dpkg-deb --info "$work"/deb/*.deb postinst | grep -q 'adduser --quiet --system' || fail "postinst makes no user"
-    dpkg-deb --info "$work"/deb/*.deb conffiles | grep -qx '/etc/wirephoto/wirephoto.toml' || fail "the settings are no conffile"
+    dpkg-deb --info "$work"/deb/*.deb postinst | grep -q 'adduser --quiet --system' || fail "postinst creates no user"
+    dpkg-deb --info "$work"/deb/*.deb conffiles | grep -qx '/etc/wirephoto/wirephoto.toml' || fail "settings are not a conffile"
     echo "Debian package: $(dpkg-deb --info "$work"/deb/*.deb | sed -n 's/^ Depends: /depends on /p')"
 else
-    echo "Debian package: left out, cargo-deb is not here (cargo install --locked cargo-deb)"
+    echo "Debian package: skipped, cargo-deb is not installed (cargo install --locked cargo-deb)"
 fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs tests on a temporary PostgreSQL server: those that both database engines must pass, and of the suite those of
-# several nodes and of purchases. With --all it runs the whole suite; other arguments are passed to the test runner:
-# tests/postgres.sh --lib storage::database::
+# Runs tests on a temporary PostgreSQL server: the unit tests that both database engines must pass, and the suite's
+# tests of several nodes and purchases; with --all the unit tests and the whole suite. Other arguments are passed to
+# the test runner: tests/postgres.sh --lib storage::database::
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,7 +9,7 @@ programs="$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -1)"
 dir="$(mktemp -d)"
 as=()
 if [ "$(id -u)" -eq 0 ]; then
-    # The programs of PostgreSQL refuse to run as root.
+    # PostgreSQL's programs refuse to run as root.
     chown postgres "$dir"
     as=(runuser -u postgres --)
 fi
@@ -28,8 +28,8 @@ trap stop EXIT
 )
 export TEST_POSTGRES="postgres://wirephoto@127.0.0.1:$port/postgres"
 
-# --all skips tests that need the SQLite file (copies, damaged pages, full disks, moves to PostgreSQL, queries and
-# locks of it), tests of default settings, tests with their own PostgreSQL, and starts without a database.
+# --all skips tests that need the SQLite file (copies, damaged pages, full disks, migration to PostgreSQL, queries and
+# locks), tests of default settings, tests with their own PostgreSQL, and starts without a database.
 sqlite=(
     backup:: backup_bucket:: container:: damage:: faults:: migrate:: operator:: packaging:: postgres::
     systemd:: upgrades::

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Tests ./run as a new user starts it: it builds, ingests the demo archive, prints three URLs that work, and
+# Tests ./run as a new user would start it: it builds, ingests the demo archive, prints three working URLs, and
 # stops cleanly on a signal.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Beside other builds, because some machines have a small folder for temporary files.
+# Inside the build folder, because the folder for temporary files is small on some machines.
 builds="${CARGO_TARGET_DIR:-$PWD/target}"
 mkdir -p "$builds"
 work="$(mktemp -d -p "$builds")"
 trap 'rm -rf "$work"' EXIT
-# As on a machine that has compiled nothing, with the compiler alone.
+# As on a new machine: an empty build folder, plain rustc, the default profile.
 export CARGO_TARGET_DIR="$work/target"
 unset RUSTC_WORKSPACE_WRAPPER CLIPPY_ARGS RUN_PROFILE
 # The build time does not count as start time.

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs the suite. The tests that fail run once more at the end, each alone. One that passes then is flaky: it is
-# printed with the output of its failure, and more than two of them fail the run. Arguments are passed to the test
-# runner: tests/suite.sh overload:: --skip damage::
+# Runs the suite. Each test that fails runs once more at the end, alone. If it passes then, it is flaky and printed
+# with the output of its failure; more than two flaky tests fail the run. Arguments are passed to the test runner:
+# tests/suite.sh overload:: --skip damage::
 # SUITE_FLAKY names a file that collects the flaky tests of several runs, which are counted together.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 flaky_max=2
-# So many failures have one cause, which a second run of each would only repeat.
+# More failures than this have a common cause, which second runs would only repeat.
 repeated_max=10
 
 work="$(mktemp -d)"
@@ -23,7 +23,7 @@ output_of() {
         inside' "$work/first"
 }
 
-# Build servers read the last line that begins with "test result", so that of a failed first run gets a different name.
+# Build servers read the last line that begins with "test result", so rename the line of a failed first run.
 status=0
 cargo test --locked --test suite -- "$@" | sed -u 's/^test result: FAILED/first run: FAILED/' |
     tee "$work/first" || status=$?

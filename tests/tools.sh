@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs programs that checks need and that have no Debian package, once, into the tools folder:
-# tests/tools.sh garage deny. Prints the path of each. A second call waits for the first.
+# Installs programs that checks need and Debian does not package into the tools folder, unless they are there, and
+# prints the path of each: tests/tools.sh garage deny. A second call waits for the first.
 set -euo pipefail
 
 tools="${TEST_TOOLS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/wirephoto/tools}"
@@ -14,7 +14,7 @@ install() {
     (
         flock 9
         if ! "$program" --version 2>/dev/null | grep -qwF "${package#*@}"; then
-            # In a separate folder: the build folder of the tree is locked during a build.
+            # Use a separate build folder, because a build of the tree locks its own.
             env -u CARGO_TARGET_DIR -u RUSTC_WORKSPACE_WRAPPER CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0 \
                 cargo install --quiet --debug --locked --root "$tools" --force "$package" "$@" >&2
         fi
@@ -27,8 +27,8 @@ for name; do
     deny) command -v cargo-deny || install cargo-deny@0.20.2 cargo-deny ;;
     machete) command -v cargo-machete || install cargo-machete@0.9.2 cargo-machete ;;
     garage)
-        # The version in docs/operations/s3.md. Only the code that hashes, compresses and compares all data is
-        # optimized: the rest is not worth the compile time.
+        # The version in docs/operations/s3.md. Optimize only code that hashes, compresses and compares all data:
+        # the rest is not worth the compile time.
         optimize=()
         for hot in blake2 sha1 sha2 md-5 digest block-buffer generic-array hmac aes aes-gcm polyval crc32fast \
             crc-fast xxhash-rust libsodium-sys zstd-sys lmdb-master-sys ring memchr; do

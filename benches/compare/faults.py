@@ -394,7 +394,7 @@ def cell(rows):
 
 
 def report(name, times, rows):
-    """A table of one fault over its rounds; each time is start, fault, mended, end."""
+    """A table of one fault over its rounds; each time is start, fault, repair, end."""
     print(f"\n#### {FAULTS[name][1]}\n")
     print("| Call | before | during | after | last failure or wait over 1 s after it was over |\n| --- | --- | --- | --- | --- |")
     within = lambda row, a, b: a <= row[1] < b

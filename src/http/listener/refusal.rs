@@ -95,7 +95,7 @@ impl ConnectionRefusals {
                     tracing::warn!(
                         %peer,
                         refused = self.address_count + 1,
-                        "too many connections from one address, refusing; a proxy belongs into \
+                        "too many connections from one address, refusing; list proxies in \
                          server.trusted_proxies, see server.connections_per_address"
                     );
                 }

@@ -191,7 +191,7 @@ int unlink(const char *path) {
     return real(path);
 }
 
-/* Ways past `read` and `write`: whoever uses them has another one. */
+/* These bypass `read` and `write`. They fail, so that callers fall back to those. */
 ssize_t copy_file_range(int in, off64_t *at, int out, off64_t *to, size_t n, unsigned flags) {
     (void)in, (void)at, (void)out, (void)to, (void)n, (void)flags;
     errno = ENOSYS;

@@ -163,7 +163,7 @@ fn ask_twice(server: &Server, key: &str) -> usize {
     made
 }
 
-#[expect(clippy::print_stdout, reason = "figures for whoever runs it with --nocapture")]
+#[expect(clippy::print_stdout, reason = "figures for runs with --nocapture")]
 /// Stops the server, which must have stayed within its memory budget and logged no panic.
 fn finish(server: Server, what: &str) {
     let peak = peak(server.child.id()).expect("the server is there");

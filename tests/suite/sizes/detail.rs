@@ -1,4 +1,4 @@
-//! The detail of open addresses: no chain of operations gives more than the open picture has, whoever asks.
+//! The detail of open addresses: no chain of operations gives any caller more than the open picture has.
 //!
 //! The picture is a fine checkerboard. Its cells are much smaller than a pixel of the open picture, so whatever has
 //! no more detail than that is an even grey.
