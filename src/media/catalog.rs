@@ -46,7 +46,22 @@ pub struct CatalogEntry {
     /// Plans of the renditions without operations.
     plans: RwLock<HashMap<(RenditionName, RenditionExtension), Arc<PlannedRendition>>>,
     /// The documents as served.
-    texts: RwLock<HashMap<ItemText, Bytes>>,
+    texts: RwLock<HashMap<ItemText, WrittenText>>,
+}
+
+/// A text as it is served.
+#[derive(Clone, Debug)]
+pub(super) struct WrittenText {
+    pub(super) body: Bytes,
+    /// Entity tag without quotes: the hash of the body.
+    pub(super) etag: String,
+}
+
+impl WrittenText {
+    pub(super) fn new(body: Bytes) -> Self {
+        let etag = ContentHash::new(&body).short();
+        Self { body, etag }
+    }
 }
 
 /// The parts of an entry that are computed on first use.
@@ -214,17 +229,17 @@ impl CatalogEntry {
         find_or_make(&self.plans, (name, extension), || make().map(Arc::new))
     }
 
-    /// Returns the document as served, written by `make` on first use. All except the text formats are cached.
+    /// Returns the document as served, written by `write` on first use. All except the text formats are cached.
     pub(super) fn text(
         &self,
         text: ItemText,
-        make: impl FnOnce() -> Result<Bytes>,
-    ) -> Result<Bytes> {
+        write: impl FnOnce() -> Result<Bytes>,
+    ) -> Result<WrittenText> {
         match text {
             ItemText::Json | ItemText::Newsml(_) | ItemText::Metadata | ItemText::Ninjs => {
-                find_or_make(&self.texts, text, make)
+                find_or_make(&self.texts, text, || write().map(WrittenText::new))
             }
-            ItemText::Cutpaste | ItemText::Indesign => make(),
+            ItemText::Cutpaste | ItemText::Indesign => write().map(WrittenText::new),
         }
     }
 }

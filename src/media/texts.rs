@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::{CatalogEntry, Media, TextAnswer, cache_keys::CacheKeys, plan};
+use super::{CatalogEntry, Media, TextAnswer, cache_keys::CacheKeys, catalog::WrittenText, plan};
 use crate::runtime::error::Result;
 use formats::{DocumentRights, MessageHeader, NewsmlVersion};
 use model::item::{DocumentLayout, DocumentRequest, ItemPresence};
 use model::media_url::DocumentExtension;
-use model::{AssociationKey, ContentHash, CropSpec, ItemKey, MediaType, Rect};
+use model::{AssociationKey, CropSpec, ItemKey, MediaType, Rect};
 
 /// A text that is generated from an item's document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,25 +98,24 @@ impl Media {
         } else {
             CacheKeys::new(&entry.key, &linked)
         };
-        let body = self.text_body(entry, text, crop, linked).await?;
+        let WrittenText { body, etag } = self.written_text(entry, text, crop, linked).await?;
         let mime = text.mime();
-        let etag = ContentHash::new(&body).short();
         Ok(TextAnswer { body, mime, etag, modified, open, keys })
     }
 
-    async fn text_body(
+    async fn written_text(
         &self,
         entry: &CatalogEntry,
         text: ItemText,
         crop: Option<Rect>,
         linked: HashSet<ItemKey>,
-    ) -> Result<Bytes> {
-        // In this case the bytes depend on the entry alone, which caches them.
+    ) -> Result<WrittenText> {
+        // In this case the text depends on the entry alone, which caches it.
         if crop.is_none() && linked.is_empty() {
             return entry.text(text, || self.write_text(entry, text, None, &HashMap::new()));
         }
         let presences = self.find_presences(linked).await?;
-        self.write_text(entry, text, crop, &presences)
+        self.write_text(entry, text, crop, &presences).map(WrittenText::new)
     }
 
     fn write_text(
