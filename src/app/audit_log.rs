@@ -3,8 +3,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use jiff::SignedDuration;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::{sync::watch, time::MissedTickBehavior};
 
 use crate::cluster::jobs::{self, BackgroundJob};

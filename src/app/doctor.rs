@@ -11,10 +11,9 @@ use crate::cluster::findings::{
 };
 use crate::cluster::membership::{self, NodeDescription, Volume, node_label};
 use crate::cluster::readiness::write_probe;
-use crate::runtime::clock;
 use crate::runtime::config::{Config, OriginalsLocation};
 use crate::runtime::error::{Error, Result};
-use crate::runtime::modes;
+use crate::runtime::{clock, modes};
 use crate::storage::database::Db;
 
 /// Examines the archive of the settings from this machine. Modifies nothing except for small files and

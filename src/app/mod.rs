@@ -45,9 +45,8 @@ use crate::access::provisioning::{Accounts, ImportReport};
 use crate::archive::ingest::{Ingest, IngestLimits};
 use crate::cluster::membership::{ClusterNode, MembershipKeeper, NodeDescription};
 use crate::cluster::readiness::write_probe;
-use crate::media::DecodeLimits;
-use crate::media::MediaSettings;
 use crate::media::original::OriginalStore;
+use crate::media::{DecodeLimits, MediaSettings};
 use crate::runtime::clock;
 use crate::runtime::config::{
     BucketCredentials, Config, OriginalsLocation, PdfActiveContent, SecretSource, find_program,

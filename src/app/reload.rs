@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use super::services::{hash_limits, listener_limits, live_settings, token_lifetimes};
-use crate::distribution::delivery;
-use crate::distribution::notifications;
 use crate::distribution::recipients::RecipientSettings;
+use crate::distribution::{delivery, notifications};
 use crate::http::SharedState;
-use crate::http::listener::Certificate;
-use crate::http::listener::ListenerSettings;
+use crate::http::listener::{Certificate, ListenerSettings};
 use crate::runtime::clock;
 use crate::runtime::config::{self, Config, SettingChanges, SettingSources};
 use crate::runtime::error::{Error, ErrorKind, Result};

@@ -28,14 +28,12 @@ use super::{
 use crate::cluster::guard::ClusterGuard;
 use crate::cluster::jobs::JobThread;
 use crate::cluster::membership::{ClusterNode, FigureSources, MembershipKeeper};
-use crate::http;
 use crate::http::listener::ListenerSettings;
-use crate::http::{AppState, ProcessState};
-use crate::runtime::clock;
+use crate::http::{self, AppState, ProcessState};
 use crate::runtime::config::{Config, host_name};
 use crate::runtime::error::{Error, Result};
-use crate::runtime::telemetry;
 use crate::runtime::traces::TraceExporter;
+use crate::runtime::{clock, telemetry};
 
 /// Extra time for a shutdown that systemd is asked for, beyond the times in the settings.
 const STOP_GRACE_PERIOD: Duration = Duration::from_secs(15);

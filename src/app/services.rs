@@ -23,9 +23,7 @@ use crate::distribution::notifications::{self, Notifications, StreamCommands};
 use crate::distribution::recipients::{RecipientSettings, Recipients};
 use crate::http::cache_policy;
 use crate::http::listener::ListenerLimits;
-use crate::http::openapi::ApiDescription;
-use crate::http::openapi::ApiDocument;
-use crate::http::openapi::BaseUrls;
+use crate::http::openapi::{ApiDescription, ApiDocument, BaseUrls};
 use crate::http::{
     AccessState, ApiDocs, AppState, ArchiveState, Compressor, ConceptNames, CrawlerHeaders,
     DistributionState, EdgeState, LiveSettings, PageRenderer, ProcessState, SharedState,

@@ -5,11 +5,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::CommandFailure;
 use super::accounts::ArchiveArgs;
 use super::table::{print_list, table};
 use super::values::word;
-use super::{print_json, print_line};
+use super::{CommandFailure, print_json, print_line};
 use crate::access::provisioning::{
     AccountsError, agreement_entry, license_entry, organization_entry, product_entry,
 };

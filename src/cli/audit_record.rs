@@ -5,14 +5,10 @@
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::CommandFailure;
-use super::print_error;
-use crate::runtime::config;
-use crate::runtime::modes;
+use super::{CommandFailure, print_error};
+use crate::runtime::{config, modes};
 use crate::storage::audit::{self, AuditAction, AuditEvent, AuditOutcome, ObjectKind};
-use crate::storage::database::Db;
-use crate::storage::database::DbError;
-use crate::storage::database::WriteTx;
+use crate::storage::database::{Db, DbError, WriteTx};
 
 /// The form in which a command is recorded in the audit log.
 pub(super) enum AuditExtent {

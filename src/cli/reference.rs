@@ -7,8 +7,7 @@ use clap::{Arg, Command};
 
 use super::CommandFailure;
 use super::manual::{self, write_error};
-use crate::http::error_reference;
-use crate::http::openapi;
+use crate::http::{error_reference, openapi};
 use crate::runtime::config::{self, SettingRow};
 use crate::runtime::markdown::{cell, code_cell, escaped};
 use crate::runtime::telemetry;

@@ -4,11 +4,10 @@
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 
-use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Result;
 use crate::runtime::limits::{CLOCK_JUMP, CLOCK_SAVE_INTERVAL, CLOCK_SUSPECT_DRIFT};
-use crate::runtime::telemetry;
+use crate::runtime::{clock, telemetry};
 use crate::storage::database::Db;
 
 /// Time after a clock jump during which nothing is removed as expired: enough for a wrong clock to be

@@ -14,9 +14,8 @@ use axum::{
     response::Response,
 };
 
-use crate::http::AppState;
 use crate::http::protocol::compression::compress_response;
-use crate::http::session;
+use crate::http::{AppState, session};
 
 /// The rule by which the responses of a route are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,9 +16,8 @@ use axum::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use crate::access::auth::{AuthMethod, PresentedCredentials, Principal};
-use crate::http::AppState;
-use crate::http::error_response;
 use crate::http::session::{SiteCookie, SiteVisitor};
+use crate::http::{AppState, error_response};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use crate::storage::audit::{self, CredentialKind};

@@ -22,20 +22,15 @@ use metrics::{Counter, Histogram};
 use parking_lot::RwLock;
 use uuid::{Builder, Uuid};
 
-use crate::http::AppState;
-use crate::http::error_response;
-use crate::http::help_link;
 use crate::http::listener::ClientAddr;
-use crate::http::protocol::host;
-use crate::http::protocol::respond;
-use crate::http::security;
+use crate::http::protocol::{host, respond};
+use crate::http::{AppState, error_response, help_link, security};
 use crate::media::RenderTiming;
-use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::config::NetworkList;
 use crate::runtime::error::Error;
-use crate::runtime::telemetry;
 use crate::runtime::traces::{RequestTrace, TracedRequest};
+use crate::runtime::{clock, telemetry};
 use crate::storage::audit;
 
 /// The header that carries a request's id in both directions.

@@ -8,8 +8,7 @@ use serde_json::json;
 
 use crate::http::cache_policy::CachePolicy;
 use crate::http::help_link::HelpAnchor;
-use crate::http::protocol::respond;
-use crate::http::protocol::respond::status;
+use crate::http::protocol::respond::{self, status};
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::RETRY_AFTER_S;
 use crate::runtime::telemetry;

@@ -10,16 +10,12 @@ use serde_json::json;
 
 use crate::access::auth::PresentedCredentials;
 use crate::access::oauth::{ClientForm, OAuthErrorCode, OAuthParameters, TokenError};
-use crate::http::AppState;
 use crate::http::api::binding::BoundEndpoints;
-use crate::http::cache_policy;
 use crate::http::cache_policy::CachePolicy;
-use crate::http::credentials;
-use crate::http::edge;
-use crate::http::error_response;
 use crate::http::form::form_body;
 use crate::http::help_link::HelpAnchor;
 use crate::http::protocol::respond;
+use crate::http::{AppState, cache_policy, credentials, edge, error_response};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use api::oauth::{

@@ -12,8 +12,7 @@ use super::{
     render_error::RenderError,
     rights::{DescribedPixels, EffectiveRights},
 };
-use crate::runtime::compute;
-use crate::runtime::telemetry;
+use crate::runtime::{compute, telemetry};
 use imaging::{
     BandDecoder, DirectError, DirectOutput, DirectPlan, ImageFormat, Orientation, OutputColour,
     OutputOptions, RenderJob, RenderOutput, RenderPath, RenderStage, RenderStep, ShouldContinue,

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::cost;
 use super::inputs::{ReadMemory, WholePicture};
 use super::make::{FullPicture, count_pixels};
 use super::original::{StandardPicture, StandardSet};
 use super::recipes::StandardRecipes;
 use super::sets_in_flight::SetAdmission;
-use super::{Media, MediaState, render_error::RenderError};
+use super::{Media, MediaState, cost, render_error::RenderError};
 use crate::runtime::compute::{self, yield_to_waiting};
 use crate::runtime::error::Result;
 use crate::runtime::fair_queue::QueueFull;

@@ -31,8 +31,7 @@ use thread_priority::{
 };
 
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::error::Error;
-use crate::runtime::error::Result;
+use crate::runtime::error::{Error, Result};
 use crate::runtime::fair_queue::{FairQueue, QueueFull, QueuePlaces, RequestClient};
 use crate::runtime::telemetry;
 

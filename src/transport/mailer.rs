@@ -9,8 +9,7 @@ use lettre::transport::smtp::{
 };
 
 use crate::runtime::config::{MailTls, SecretSource};
-use crate::runtime::limits;
-use crate::runtime::modes;
+use crate::runtime::{limits, modes};
 use crate::transport::{
     conversation::{RemoteConversation, TransportTimeouts, host_and_port},
     error::{SendError, SendFault, SendRefusal, SendStep},

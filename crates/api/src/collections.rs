@@ -11,10 +11,9 @@ use uuid::Uuid;
 use crate::access::KnownCaller;
 use crate::answer::{Answer, Done, Json, response_header};
 use crate::body::{JsonBody, NoBody};
-use crate::endpoint;
 use crate::endpoint::{RequestHeader, Section};
 use crate::limits::COLLECTION_ELEMENTS_MAX;
-use crate::property;
+use crate::{endpoint, property};
 
 /// Longest body of a call with items, in bytes: [`COLLECTION_ELEMENTS_MAX`] URIs of 500 bytes each.
 pub const COLLECTION_BODY_BYTES_MAX: usize = 512 * 1024;

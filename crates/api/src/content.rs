@@ -15,10 +15,9 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 use crate::access::{Access, UnknownCaller};
 use crate::answer::{Deprecated, Json};
 use crate::body::NoBody;
-use crate::endpoint;
 use crate::endpoint::Section;
 use crate::limits::{HITS_DEFAULT, HITS_MAX};
-use crate::property;
+use crate::{endpoint, property};
 
 /// Default wait of a long poll of the deprecated stream, in seconds (contract search-19).
 pub const POLL_S: u32 = 60;

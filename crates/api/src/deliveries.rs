@@ -10,10 +10,9 @@ use uuid::Uuid;
 use crate::access::{Access, KnownCaller};
 use crate::answer::{Answer, Done, Json, describe_json_by_status};
 use crate::body::{JsonBody, NoBody};
-use crate::endpoint;
 use crate::endpoint::Section;
 use crate::limits::SHORT_TEXT_CHARS_MAX;
-use crate::property;
+use crate::{endpoint, property};
 
 /// Most deliveries that one request lists.
 pub const DELIVERIES_LISTED_MAX: usize = 10_000;

@@ -6,10 +6,8 @@ use serde_json::{Map, Value, json};
 use crate::answer::{Answer, refuse, refuse_callers};
 use crate::body::RequestBody;
 use crate::endpoint::{Endpoint, Refusal};
-use crate::media;
-use crate::property;
 use crate::reader::is_in_path;
-use crate::schema;
+use crate::{media, property, schema};
 
 /// The part of an OpenAPI document that describes endpoints.
 #[derive(Debug)]

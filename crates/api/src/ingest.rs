@@ -10,10 +10,9 @@ use serde_json::{Map, Value, json};
 use crate::access::{Access, KnownCaller, UnknownCaller};
 use crate::answer::{Answer, File, FileKind, Json, Tagged, response_header};
 use crate::body::{JsonBody, JsonReader, NoBody, RawBody, RawBodyKind, RequestBody};
-use crate::endpoint;
 use crate::endpoint::{RequestHeader, Section};
 use crate::fault::Fault;
-use crate::property;
+use crate::{endpoint, property};
 
 /// Bytes of a change of an item, of a template, and of the request that publishes an upload. A document with a
 /// long text is below 200 kB.

@@ -12,9 +12,8 @@ use crate::access::KnownCaller;
 use crate::answer::{Answer, Done, Json};
 use crate::body::NoBody;
 use crate::content::{RecentSpan, any_media_type, streamed_media_types};
-use crate::endpoint;
 use crate::endpoint::Section;
-use crate::property;
+use crate::{endpoint, property};
 
 /// Characters of each text of a notification: title, product codes, address, schedule.
 pub const NOTIFICATION_TEXT_CHARS_MAX: usize = 250;

@@ -13,10 +13,8 @@ use crate::access::{Access, UnknownCaller};
 use crate::answer::{Answer, Json, describe_json, response_header};
 use crate::body::{NoBody, RawBody, RawBodyKind};
 use crate::document::remove_null;
-use crate::endpoint;
 use crate::endpoint::Section;
-use crate::property;
-use crate::schema;
+use crate::{endpoint, property, schema};
 
 /// The section of the operations.
 pub const SECTION: Section = Section {

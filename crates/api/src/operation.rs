@@ -12,9 +12,8 @@ use crate::access::{Access, Caller};
 use crate::answer::{Accepted, File, FileKind, Json, Removal};
 use crate::body::{JsonBody, NoBody};
 use crate::deliveries::Delivery;
-use crate::endpoint;
 use crate::endpoint::Section;
-use crate::property;
+use crate::{endpoint, property};
 
 /// Most entries that one request lists.
 const LISTED_MAX: usize = 10_000;

@@ -9,9 +9,8 @@ use uuid::Uuid;
 use crate::access::KnownCaller;
 use crate::answer::Json;
 use crate::body::{JsonBody, NoBody};
-use crate::endpoint;
 use crate::endpoint::Section;
-use crate::property;
+use crate::{endpoint, property};
 
 /// Most orders that one request lists.
 pub const ORDERS_LISTED_MAX: usize = 10_000;

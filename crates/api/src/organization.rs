@@ -9,10 +9,9 @@ use crate::access::{Access, KnownCaller};
 use crate::account::{User, UserBase};
 use crate::answer::{Done, Json};
 use crate::body::{JsonBody, NoBody};
-use crate::endpoint;
 use crate::endpoint::Section;
 use crate::limits::{EMAIL_CHARS_MAX, SHORT_TEXT_CHARS_MAX};
-use crate::property;
+use crate::{endpoint, property};
 
 const SECTION: Section = Section {
     name: "Organization",

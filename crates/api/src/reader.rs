@@ -8,8 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::endpoint::Endpoint;
 use crate::fault::{Fault, Location};
-use crate::property;
-use crate::schema;
+use crate::{property, schema};
 
 /// The name and decoded value of a path segment or query parameter; the value is `None` if it is not UTF-8.
 pub type DecodedParameter = (String, Option<String>);

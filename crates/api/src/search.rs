@@ -12,10 +12,9 @@ use crate::access::{Access, UnknownCaller};
 use crate::answer::Deprecated;
 use crate::body::NoBody;
 use crate::content::{RecentSpan, SearchScope};
-use crate::endpoint;
 use crate::endpoint::Section;
 use crate::limits::{HITS_DEFAULT, HITS_MAX};
-use crate::property;
+use crate::{endpoint, property};
 
 /// The time spans that this interface knows.
 const SPANS: [RecentSpan; 4] =

@@ -13,11 +13,10 @@ use crate::answer::{
     Answer, File, FileKind, Json, NoContent, Removal, Tagged, describe_json, response_header,
 };
 use crate::body::{JsonBody, JsonReader, NoBody, RawBody, RawBodyKind, RequestBody, parse_json};
-use crate::endpoint;
 use crate::endpoint::{RequestHeader, Section};
 use crate::fault::{Fault, Location};
 use crate::ingest::{EDIT_BYTES_MAX, PublishedItem, sent_document};
-use crate::property;
+use crate::{endpoint, property};
 
 /// Characters of the name of a template.
 pub const TEMPLATE_NAME_CHARS_MAX: usize = 100;

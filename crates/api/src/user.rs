@@ -10,10 +10,9 @@ use crate::access::{Access, KnownCaller, UnknownCaller};
 use crate::account::User;
 use crate::answer::{Deprecated, Done, Json};
 use crate::body::{JsonBody, NoBody};
-use crate::endpoint;
 use crate::endpoint::Section;
 use crate::limits::SHORT_TEXT_CHARS_MAX;
-use crate::property;
+use crate::{endpoint, property};
 
 /// Largest profile of a user, in bytes.
 pub const PROFILE_BYTES_MAX: usize = 1 << 16;

@@ -6,7 +6,6 @@
 use serde_json::{Map, Value};
 
 use crate::date_time::PartialDateTime;
-use crate::rdf_json;
 use crate::rdf_read::{self, RdfMember};
 use crate::rights::RightsMetadata;
 use crate::rights::member::NumberKind::{Integer, Latitude, Longitude};
@@ -15,7 +14,7 @@ use crate::rights::member::XmpNamespace::{Dc, Exif, Photoshop, XmpNote};
 use crate::rights::member::{Member, XmpNamespace, bag, one};
 use crate::rights::table::{Property, PropertyClass};
 use crate::rights::values::{default_text, joined_text};
-use crate::{Caption, StandardFields, is_position, push, set_if_absent, texts};
+use crate::{Caption, StandardFields, is_position, push, rdf_json, set_if_absent, texts};
 use jpeg::embedded::GUID_BYTES;
 use jpeg::header::JpegHeader;
 

@@ -7,16 +7,15 @@ use std::rc::Rc;
 
 use lopdf::{Dictionary, Object, StringFormat, dictionary};
 
-use crate::PdfError;
 use crate::filter::{DecodedStream, decode, deflate, names};
 use crate::jpeg::{self, JpegFacts};
-use crate::jpeg2000;
 use crate::number::{byte, count, dictionary_of, entry, interpolate, numbers, real};
 use crate::predictor::predict;
 use crate::samples::{ImageSamples, greys, key_mask};
 use crate::scope::DocumentScope;
 use crate::space::{PdfColourSpace, device_space};
 use crate::space_parser::grey_in;
+use crate::{PdfError, jpeg2000};
 
 /// An image in the document.
 #[derive(Debug)]

@@ -8,12 +8,11 @@ use std::rc::Rc;
 
 use lopdf::{Dictionary, Object};
 
-use crate::PdfError;
 use crate::inline::inline_image;
-use crate::luminance;
 use crate::scan::{ContentScanner, ContentToken, TokenKind, name_of};
 use crate::scope::DocumentScope;
 use crate::space::{PdfColourSpace, component, device_space};
+use crate::{PdfError, luminance};
 
 /// The kind of colour that an operator sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,11 +11,10 @@ use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 use lopdf::{Dictionary, Document, Object};
 
-use crate::PdfError;
 use crate::budget::WorkBudget;
-use crate::lzw;
 use crate::number::{count, dictionary_of, entry, resolve};
 use crate::predictor::{Predictor, unpredict};
+use crate::{PdfError, lzw};
 
 /// A stream's data after its general-purpose filters.
 #[derive(Debug)]

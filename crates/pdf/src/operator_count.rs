@@ -7,12 +7,11 @@ use std::collections::HashMap;
 
 use lopdf::{Dictionary, Document, Object, ObjectId};
 
-use crate::inline;
 use crate::load::DocumentPage;
 use crate::number::{dictionary_of, entry, resolve};
 use crate::scan::{ContentScanner, TokenKind, name_of};
 use crate::scope::DocumentScope;
-use crate::{PdfError, PdfLimits};
+use crate::{PdfError, PdfLimits, inline};
 
 /// The state of counting a stream.
 #[derive(Clone, Copy)]

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use moxcms::TransformOptions;
-use moxcms::{ColorProfile, DataColorSpace, Layout, RenderingIntent, Transform8BitExecutor};
+use moxcms::{
+    ColorProfile, DataColorSpace, Layout, RenderingIntent, Transform8BitExecutor, TransformOptions,
+};
 
 use crate::luminance::{self, rgb_byte};
 use crate::number::byte;

@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::PdfError;
-use crate::luminance;
 use crate::number::{byte, interpolate, real};
 use crate::scope::DocumentScope;
 use crate::space::PdfColourSpace;
+use crate::{PdfError, luminance};
 
 /// Decompressed pixels: `[height][width][components]` of `bits` bits, most significant first, each row padded to a
 /// byte. Missing bytes at the end count as 0.

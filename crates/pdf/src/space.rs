@@ -2,12 +2,11 @@
 
 use std::rc::Rc;
 
-use crate::PdfError;
 use crate::budget::WorkBudget;
 use crate::function::PdfFunction;
-use crate::luminance;
 use crate::number::{byte, index, real};
 use crate::profile::GreyProfile;
+use crate::{PdfError, luminance};
 
 /// A parsed colour space.
 #[derive(Clone)]

@@ -18,14 +18,13 @@
 
 use jiff::tz::TimeZone;
 
-use super::address;
 use super::error::{QueryError, excerpt};
 use super::field::{QueryField, TextField};
 use super::fold::{is_word_character, words};
-use super::property;
 use super::range::{RangeBound, RangeLiteral};
 use super::scan::{CharacterRun, ColonMeaning, QueryOperator, QueryScanner, is_quote};
 use super::tree::{Query, WordPattern};
+use super::{address, property};
 use crate::limits::{
     PHRASE_WORDS_MAX, PREFIX_CHARS_MIN, QUERY_CLAUSES_MAX, QUERY_DEPTH_MAX, QUERY_PREFIXES_MAX,
 };

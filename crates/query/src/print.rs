@@ -2,12 +2,11 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use super::address;
 use super::field::TextField;
 use super::fold::words;
 use super::number::NumericRange;
-use super::property;
 use super::tree::{DateRange, Query, WordPattern};
+use super::{address, property};
 use model::ItemId;
 
 /// Prints the canonical spelling. It parses to the same query in any time zone, unless it exceeds the length limit

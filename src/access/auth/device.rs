@@ -20,8 +20,7 @@
 
 use std::{fmt, time::Duration};
 
-use aws_lc_rs::hmac;
-use aws_lc_rs::rand;
+use aws_lc_rs::{hmac, rand};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::Timestamp;
 

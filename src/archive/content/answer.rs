@@ -7,9 +7,8 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::DocumentForm;
-use super::covers;
 use super::visibility::CallerVisibility;
+use super::{DocumentForm, covers};
 use crate::runtime::error::{Error, Result};
 use crate::storage::database::{ReadTx, StoredItem};
 use crate::storage::search::{Coverage, SearchHit, SearchResults};

@@ -4,8 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::runtime::config::{Config, OriginalsLocation};
-use crate::runtime::modes;
-use crate::runtime::telemetry;
+use crate::runtime::{modes, telemetry};
 
 /// A folder of the settings whose file system can become full.
 #[derive(Clone, Debug, PartialEq, Eq)]

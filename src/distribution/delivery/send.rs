@@ -7,11 +7,10 @@ use uuid::Uuid;
 
 use super::{AttemptFailure, collect::CollectedFiles};
 use crate::media::{CollectedFile, Media};
-use crate::runtime::clock;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::MAIL_ATTACHMENTS_BYTES;
-use crate::runtime::modes;
+use crate::runtime::{clock, modes};
 use crate::transport::{
     ChannelTransports, Content, CustomAuthority, DeliveryParcel, Destination, Introduction,
     MailAddress, MailSettings, MailTransport, Mailer, OutgoingFile, SmtpServer, TransportTimeouts,

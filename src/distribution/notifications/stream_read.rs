@@ -9,8 +9,7 @@ use uuid::Uuid;
 use super::Notifications;
 use super::streams::{ReadOutcome, StreamBatch, StreamQueues, StreamReader};
 use crate::access::auth::Principal;
-use crate::archive::content;
-use crate::archive::content::{DocumentForm, ItemLookup};
+use crate::archive::content::{self, DocumentForm, ItemLookup};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 

@@ -19,11 +19,9 @@ use api::{
 use serde::Serialize;
 
 use crate::access::auth::Principal;
-use crate::http::AppState;
 use crate::http::api::response;
-use crate::http::credentials;
-use crate::http::protocol::request;
-use crate::http::protocol::request::{QueryParameters, ValidationErrors};
+use crate::http::protocol::request::{self, QueryParameters, ValidationErrors};
+use crate::http::{AppState, credentials};
 use crate::runtime::error::{Error, ErrorDetail, Result};
 
 /// The endpoints of the server with their handlers.

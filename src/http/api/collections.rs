@@ -10,12 +10,10 @@ use axum::{http::StatusCode, response::Response};
 use uuid::Uuid;
 
 use crate::archive::collections::{item_keys, view};
-use crate::archive::content::CallerVisibility;
-use crate::archive::content::DocumentForm;
+use crate::archive::content::{CallerVisibility, DocumentForm};
 use crate::http::api::binding::{ApiRequest, BoundEndpoints, IntoApiResponse, ReadRequest};
 use crate::http::api::response::{json_text, plain_text};
-use crate::http::media::archives;
-use crate::http::media::archives::ArchiveRequest;
+use crate::http::media::archives::{self, ArchiveRequest};
 use crate::media::{BundleNames, BundleNaming};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};

@@ -17,12 +17,10 @@ use crate::access::auth::Principal;
 use crate::archive::ingest::{
     self, BundleFile, FileRefusal, IngestError, IngestedItem, ItemBundle, SpooledFile, UploadSpool,
 };
-use crate::http::AppState;
 use crate::http::api::binding::{ApiRequest, BoundEndpoints};
 use crate::http::api::response::{no_store, plain_text};
-use crate::http::credentials;
-use crate::http::error_response;
 use crate::http::protocol::respond;
+use crate::http::{AppState, credentials, error_response};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorDetail, ErrorKind, Result};
 use crate::runtime::limits::{BODY_DISCARD_BYTES_MAX, DOCUMENT_BYTES_MAX, ITEM_FILES_MAX};

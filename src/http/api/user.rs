@@ -14,8 +14,7 @@ use crate::access::users::{Users, caller_view, view};
 use crate::http::api::binding::{ApiRequest, BoundEndpoints, ReadRequest};
 use crate::http::api::response;
 use crate::http::credentials;
-use crate::http::protocol::deprecation;
-use crate::http::protocol::request;
+use crate::http::protocol::{deprecation, request};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 

@@ -7,10 +7,9 @@ use axum::{
 };
 
 use crate::distribution::delivery::{DeliveryRequest, view};
-use crate::http::AppState;
 use crate::http::cache_policy::CachePolicy;
-use crate::http::credentials;
 use crate::http::protocol::respond;
+use crate::http::{AppState, credentials};
 use crate::media::MediaCaller;
 use crate::runtime::error::{Error, Result};
 use model::account::{ChannelId, Delivery};

@@ -23,17 +23,11 @@ use axum::{
 };
 
 use crate::access::auth::Principal;
-use crate::http::AppState;
-use crate::http::cache_policy;
-use crate::http::credentials;
-use crate::http::edge;
-use crate::http::error_response;
 use crate::http::protocol::respond;
-use crate::http::session;
 use crate::http::session::SiteVisitor;
-use crate::media;
+use crate::http::{AppState, cache_policy, credentials, edge, error_response, session};
 use crate::media::cache_keys::CacheKeys;
-use crate::media::{FileSelection, MediaAnswer, MediaCaller, RenditionAnswer};
+use crate::media::{self, FileSelection, MediaAnswer, MediaCaller, RenditionAnswer};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::fair_queue::RequestClient;

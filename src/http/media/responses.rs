@@ -8,14 +8,11 @@ use axum::{
 use jiff::Timestamp;
 
 use crate::access::auth::Principal;
-use crate::http::AppState;
-use crate::http::cache_policy;
 use crate::http::cache_policy::CachePolicy;
 use crate::http::edge::RenderSummary;
 use crate::http::media::body::parts_body;
-use crate::http::media::cors;
 use crate::http::media::request::MediaRequest;
-use crate::http::media::timing;
+use crate::http::media::{cors, timing};
 use crate::http::protocol::compression::CodingNegotiation;
 use crate::http::protocol::conditional::{
     ETag, PreconditionOutcome, Validators, evaluate, print_date,
@@ -25,9 +22,10 @@ use crate::http::protocol::range::{
     ByteRange, MultipartByteranges, RangeDecision, ranges, unsatisfied_range,
 };
 use crate::http::protocol::respond;
-use crate::media;
+use crate::http::{AppState, cache_policy};
 use crate::media::{
-    BodyPart, FileAnswer, MediaAnswer, MediaCaller, RenderPayer, RenditionAnswer, Sale, TextAnswer,
+    self, BodyPart, FileAnswer, MediaAnswer, MediaCaller, RenderPayer, RenditionAnswer, Sale,
+    TextAnswer,
 };
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};

@@ -13,9 +13,8 @@ use serde_json::Value;
 use tower::ServiceExt;
 
 use super::SiteRequest;
-use crate::http::AppState;
-use crate::http::credentials;
 use crate::http::session::SiteVisitor;
+use crate::http::{AppState, credentials};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use api::{Answer, Endpoint, NoBody, RequestBody, target};
 

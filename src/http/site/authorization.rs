@@ -12,13 +12,11 @@ use minijinja::context;
 use crate::access::oauth::{
     AuthorizationError, AuthorizationRequest, OAuthErrorCode, OAuthParameters, Prompt,
 };
-use crate::http::AppState;
-use crate::http::error_response;
 use crate::http::form::{form_body, see_other};
 use crate::http::session::SiteVisitor;
-use crate::http::site::login;
 use crate::http::site::login::LoginNotice;
-use crate::http::site::pages;
+use crate::http::site::{login, pages};
+use crate::http::{AppState, error_response};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 

@@ -13,10 +13,8 @@ use axum::{
 use minijinja::{context, value::Serde};
 
 use super::{AppState, FormFields, kept_labels, login};
-use crate::http::session;
-use crate::http::session::SiteVisitor;
-use crate::http::site::pages;
-use crate::http::site::pages::FormTargets;
+use crate::http::session::{self, SiteVisitor};
+use crate::http::site::pages::{self, FormTargets};
 use crate::runtime::error::Result;
 
 /// Prefix of the names of fields that hold a channel's secrets.

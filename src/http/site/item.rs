@@ -20,10 +20,9 @@ use super::{
     search_form::SearchForm,
     similar_items, status_of,
 };
-use crate::http::AppState;
 use crate::http::form::see_other;
-use crate::http::media;
 use crate::http::site::login_url::login_url;
+use crate::http::{AppState, media};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use api::deliveries::{Channel, ListChannels};

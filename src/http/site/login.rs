@@ -11,15 +11,12 @@ use minijinja::context;
 
 use crate::access::auth::{Auth, AuthenticatedLogin, LoginOutcome, LoginRequest, RandomSecret};
 use crate::access::oauth::{AuthorizationRequest, OAuthParameters};
-use crate::http::AppState;
-use crate::http::edge;
-use crate::http::error_response;
 use crate::http::form::{form_body, form_body_within, see_other};
 use crate::http::session::{self, SiteCookie, SiteVisitor};
-use crate::http::site::DeferredForm;
 use crate::http::site::login_url::login_url;
-use crate::http::site::pages;
 use crate::http::site::pages::FormTargets;
+use crate::http::site::{DeferredForm, pages};
+use crate::http::{AppState, edge, error_response};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{DEVICE_COOKIE_FOR, LOGIN_BYTES_MAX, RETURN_BYTES_MAX};

@@ -7,14 +7,12 @@ use axum::{
 };
 use minijinja::{Value, context, value::Serde};
 
-use crate::http::AppState;
-use crate::http::cache_policy;
 use crate::http::cache_policy::CachePolicy;
-use crate::http::error_response;
 use crate::http::help_link::HelpAnchor;
 use crate::http::protocol::respond;
 use crate::http::session::SiteVisitor;
 use crate::http::site::login_url::login_url;
+use crate::http::{AppState, cache_policy, error_response};
 use crate::media::Media;
 use crate::runtime::error::{Error, Result};
 use model::ItemKey;

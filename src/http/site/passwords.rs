@@ -11,13 +11,10 @@ use jiff::Timestamp;
 use minijinja::{Value, context};
 
 use crate::access::users::{NewPassword, OpenedLink, PasswordOutcome};
-use crate::http::AppState;
-use crate::http::edge;
 use crate::http::form::{FormFields, form_body, see_other};
-use crate::http::session;
 use crate::http::session::SiteCookie;
-use crate::http::site::pages;
-use crate::http::site::pages::{FormTargets, page_or_error};
+use crate::http::site::pages::{self, FormTargets, page_or_error};
+use crate::http::{AppState, edge, session};
 use crate::runtime::clock;
 use crate::runtime::error::Result;
 use model::account::PasswordLinkKind;

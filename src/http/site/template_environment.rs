@@ -8,11 +8,10 @@ use minijinja::{
     value::{Rest, Serde, Value},
 };
 
-use crate::http::site::assets;
 use crate::http::site::item_links::ItemLinks;
 use crate::http::site::language::{PageLanguage, fill_placeholders};
 use crate::http::site::picture_sources::picture_sources;
-use crate::http::site::scheme;
+use crate::http::site::{assets, scheme};
 use crate::runtime::limits::SELECTION_ITEMS_MAX;
 
 const SWEDISH_MONTHS: [&str; 12] = [

@@ -18,10 +18,9 @@ use std::{
 use moka::sync::Cache;
 
 use super::plan::{CacheClass, PlannedRendition};
-use crate::runtime::config;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::failure_log::OutageLog;
-use crate::runtime::telemetry;
+use crate::runtime::{config, telemetry};
 pub use body::{BlobExtent, BodyPart, RenditionBody};
 use disk::DiskTier;
 pub(crate) use disk::check_files;

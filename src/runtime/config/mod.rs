@@ -39,9 +39,8 @@ pub use value::{
 };
 use value::{AnyValue, SettingBounds};
 
-use crate::runtime::limits;
-use crate::runtime::modes;
 use crate::runtime::telemetry::LogFormat;
+use crate::runtime::{limits, modes};
 use formats::NewsmlVersion;
 
 /// The source of a setting's value, in ascending precedence.

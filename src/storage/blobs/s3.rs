@@ -33,9 +33,8 @@ use super::{
     s3_answer::{NO_ANSWER, describe, failure_reason, likely_setting},
 };
 use crate::runtime::error::chain;
-use crate::runtime::limits;
-use crate::runtime::telemetry;
 use crate::runtime::tls_client::{CustomAuthority, http_client};
+use crate::runtime::{limits, telemetry};
 
 /// Bytes of a bucket's response. A page of a list, 1000 keys, is about 400 kB.
 const BUCKET_ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;

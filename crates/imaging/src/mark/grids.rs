@@ -7,9 +7,8 @@
 use std::sync::Arc;
 
 use super::Watermark;
-use crate::Orientation;
 use crate::blend::{MarkBitmap, blend_chroma_sample, chroma_components, composite, luma};
-use crate::index;
+use crate::{Orientation, index};
 use geometry::{Rect, Size};
 use jpeg::codec::{ChromaSubsampling, Pixels};
 use jpeg::scan::region::{RegionSamples, SampleGrid};

@@ -31,9 +31,8 @@
 use metadata::rights::DIGITAL_SOURCE_TYPES;
 use serde_json::{Map, Value, json};
 
-use super::RightsLayers;
-use super::schema;
 use super::web_address::is_web;
+use super::{RightsLayers, schema};
 
 /// Writes `rights` into the properties `fields` of a document.
 ///

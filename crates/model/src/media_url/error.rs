@@ -2,9 +2,8 @@
 
 use thiserror::Error;
 
-use crate::AssociationKeyError;
 use crate::media_url::extension::FileExtension;
-use crate::{ItemIdError, ParameterError, ResizeError, UnknownMediaType};
+use crate::{AssociationKeyError, ItemIdError, ParameterError, ResizeError, UnknownMediaType};
 
 /// The reason for refusing a media path, with the part at fault.
 ///

@@ -4,8 +4,7 @@ use std::fmt;
 
 use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 
-use crate::RenditionExtension;
-use crate::token;
+use crate::{RenditionExtension, token};
 
 /// The extension of a file generated from the whole item. It follows the item's id; `.json` may also follow a crop.
 ///

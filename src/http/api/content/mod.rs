@@ -22,13 +22,11 @@ use jiff::Timestamp;
 
 use crate::access::auth::Principal;
 use crate::archive::content::CallerVisibility;
-use crate::http::AppState;
 use crate::http::api::binding::{ApiRequest, BoundEndpoints};
 use crate::http::api::response::{json_text, refuse};
-use crate::http::credentials;
-use crate::http::edge;
 use crate::http::protocol::request::{QueryParameters, ValidationErrors};
 use crate::http::protocol::respond;
+use crate::http::{AppState, credentials, edge};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit;

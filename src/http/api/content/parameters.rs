@@ -6,8 +6,7 @@ use api::content::{FilterValues, SearchOrder, SearchPeriod, SearchScope};
 
 use super::SORT_DEFAULT;
 use crate::access::auth::Principal;
-use crate::archive::content;
-use crate::archive::content::{DocumentForm, ItemSelection, TimestampFilter};
+use crate::archive::content::{self, DocumentForm, ItemSelection, TimestampFilter};
 use crate::http::AppState;
 use crate::http::protocol::request::{QueryParameters, ValidationErrors};
 use crate::runtime::error::{Error, Result};

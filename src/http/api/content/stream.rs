@@ -5,9 +5,8 @@ use std::time::Duration;
 use api::content::StreamItems;
 use axum::response::Response;
 
-use super::deprecated;
 use super::parameters::{self, SearchContext};
-use super::{BasicAuth, authenticate, client_address};
+use super::{BasicAuth, authenticate, client_address, deprecated};
 use crate::archive::content::SearchPoll;
 use crate::http::api::binding::ApiRequest;
 use crate::http::api::response::json_text;

@@ -19,9 +19,8 @@ use api::operation::{
 use axum::http::request::Parts;
 
 use crate::access::auth::Principal;
-use crate::http::AppState;
 use crate::http::api::binding::{Authenticate, BoundEndpoints};
-use crate::http::credentials;
+use crate::http::{AppState, credentials};
 use crate::runtime::error::Result;
 
 /// The endpoints of operators.

@@ -8,10 +8,9 @@ use minijinja::{context, value::Serde};
 
 use super::{MemberForm, MemberRequest, PageResult, SiteRequest};
 use crate::access::users::{NewPassword, PasswordOutcome};
-use crate::http::AppState;
-use crate::http::edge;
 use crate::http::form::see_other;
 use crate::http::site::passwords::{LOGIN_AFTER, PASSWORDS_DIFFER};
+use crate::http::{AppState, edge};
 use crate::runtime::clock;
 use crate::storage::database::session_name;
 use api::user::{EndSession, ListApplications, ListKeys, ListSessions, RevokeApplication};

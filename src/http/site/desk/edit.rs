@@ -12,8 +12,7 @@ use super::loaded_item::{
     LoadedItem, change, changes, edit_page, latest, load, return_page, summary,
 };
 use super::restoration::Restoration;
-use super::templates;
-use super::{EditorForm, PageResult, SiteRequest};
+use super::{EditorForm, PageResult, SiteRequest, templates};
 use crate::http::form::{FormFields, see_other};
 use crate::http::site::api_client::ApiRefusal;
 use crate::http::site::status_of;

@@ -9,8 +9,7 @@ use serde_json::{Map, Value};
 use super::{PageError, SiteRequest};
 use crate::http::site::api_client::{ApiCall, ApiRefusal};
 use crate::http::site::item_summary::ItemSummary;
-use crate::http::site::login;
-use crate::http::site::not_found;
+use crate::http::site::{login, not_found};
 use crate::runtime::error::Result;
 use model::ItemKey;
 

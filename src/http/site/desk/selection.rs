@@ -5,11 +5,9 @@ use api::ingest::{ItemPath, WithdrawItem};
 use minijinja::context;
 use serde_json::{Map, Value};
 
-use super::edit;
-use super::edit_many;
 use super::loaded_item::{self, edit_page};
 use super::restoration::Restoration;
-use super::{EditorForm, EditorRequest, PageResult};
+use super::{EditorForm, EditorRequest, PageResult, edit, edit_many};
 use crate::http::form::see_other;
 use crate::http::site::item_summary::key_of;
 use crate::http::site::login;

@@ -6,9 +6,8 @@ use jiff::tz::TimeZone;
 use minijinja::{Environment, Value};
 use rust_embed::RustEmbed;
 
-use crate::http::site::language;
 use crate::http::site::language::PageLanguage;
-use crate::http::site::template_environment;
+use crate::http::site::{language, template_environment};
 use crate::runtime::error::{Error, Result};
 
 #[derive(RustEmbed)]

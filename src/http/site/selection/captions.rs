@@ -13,12 +13,11 @@ use serde_json::Value;
 use super::{MemberForm, PageResult, SelectionForm, file_stem};
 use crate::http::cache_policy::CachePolicy;
 use crate::http::protocol::{disposition, respond};
-use crate::http::site::api_client;
 use crate::http::site::api_client::ApiRefusal;
 use crate::http::site::credit::credit_line;
 use crate::http::site::csv::{csv_text, separator};
 use crate::http::site::item::names;
-use crate::http::site::language;
+use crate::http::site::{api_client, language};
 use model::ItemKey;
 
 /// The columns of the list as CSV.

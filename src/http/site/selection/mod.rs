@@ -26,8 +26,7 @@ use super::{
 use crate::access::auth::Principal;
 use crate::access::orders::{ConfirmedPayers, PurchaseQuote};
 use crate::http::form::see_other;
-use crate::http::media::archives;
-use crate::http::media::archives::ArchiveRequest;
+use crate::http::media::archives::{self, ArchiveRequest};
 use crate::http::site::login;
 use crate::media::{BundleNames, BundleNaming, ItemQuote, MediaCaller, QuoteState, access};
 use crate::runtime::clock;

@@ -35,8 +35,7 @@ use upload::PartUpload;
 
 use super::circuit_breaker::{self, BucketFault, CircuitBreaker};
 use super::s3::BucketSettings;
-use super::s3_answer;
-use super::{StoreError, StoreResult};
+use super::{StoreError, StoreResult, s3_answer};
 use crate::runtime::clock;
 use crate::runtime::limits::BUCKET_BYTES_S_MIN;
 use model::ContentHash;
