@@ -15,13 +15,21 @@ use query::{Facet, Query, TextField, Word, WordPattern, words};
 use roaring::RoaringBitmap;
 use tantivy::schema::Field;
 
-use crate::deadline::{DeadlineCheck, ensure_time};
-use crate::error::Result;
+use crate::error::{DeadlineCheck, Result, ensure_time};
 use crate::evaluate::MatchedDocuments;
 use crate::facets;
 use crate::index::IndexSnapshot;
-use crate::limits::{COMPLETION_CANDIDATES_MAX, COMPLETION_CANDIDATES_MIN, COMPLETION_TERMS_MAX};
 use crate::words::fields_of;
+
+/// The number of candidates that are counted even if enough of them have matches already. The most frequent words
+/// among the matches may be less frequent in the whole index. Each candidate costs a lookup.
+const COMPLETION_CANDIDATES_MIN: usize = 32;
+/// The maximum number of candidates that are counted until enough of them have matches. The words of a small
+/// product are rare in the whole index.
+const COMPLETION_CANDIDATES_MAX: usize = 512;
+/// The maximum number of terms with one start that are read from a field of a segment; a start of two letters has
+/// a few thousand.
+const COMPLETION_TERMS_MAX: usize = 100_000;
 
 /// The number of terms between two deadline checks.
 const TERMS_PER_DEADLINE_CHECK: usize = 4096;

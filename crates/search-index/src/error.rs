@@ -1,4 +1,4 @@
-//! Defines the errors of the index.
+//! Defines the errors of the index, and checks the time limit of a search.
 
 use std::io;
 
@@ -18,3 +18,11 @@ pub enum IndexError {
 
 /// The result type of the index.
 pub type Result<T> = std::result::Result<T, IndexError>;
+
+/// Returns true if the time limit of a search is exceeded.
+pub(crate) type DeadlineCheck<'a> = &'a dyn Fn() -> bool;
+
+/// Fails with [`IndexError::TimedOut`] if the time limit is exceeded.
+pub(crate) fn ensure_time(is_over: DeadlineCheck<'_>) -> Result<()> {
+    if is_over() { Err(IndexError::TimedOut) } else { Ok(()) }
+}

@@ -8,8 +8,7 @@ use query::{DateRange, Facet, FiniteNumber, NumericRange, Query, WordPattern, id
 use roaring::{MultiOps, RoaringBitmap};
 use tantivy::columnar::Column;
 
-use crate::deadline::{DeadlineCheck, ensure_time};
-use crate::error::Result;
+use crate::error::{DeadlineCheck, Result, ensure_time};
 use crate::index::IndexSnapshot;
 use crate::request::{Coverage, FacetCondition, OrderPosition, SearchFilter};
 use crate::schema::facet_column;

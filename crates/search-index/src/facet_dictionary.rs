@@ -13,8 +13,7 @@ use strum::EnumCount;
 use tantivy::SegmentReader;
 use tantivy::columnar::{Cardinality, Column};
 
-use crate::deadline::{DeadlineCheck, ensure_time};
-use crate::error::Result;
+use crate::error::{DeadlineCheck, Result, ensure_time};
 use crate::schema::facet_column;
 
 /// Documents counted between two deadline checks.

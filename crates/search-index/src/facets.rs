@@ -5,12 +5,13 @@ use std::sync::PoisonError;
 
 use query::Facet;
 
-use crate::deadline::DeadlineCheck;
-use crate::error::Result;
+use crate::error::{DeadlineCheck, Result};
 use crate::evaluate::MatchedDocuments;
-use crate::limits::FACET_COUNTS_MAX;
 use crate::request::FacetCounts;
 use crate::sets::usize_of;
+
+/// Maximum number of values of one facet in a result, the most frequent ones.
+const FACET_COUNTS_MAX: usize = 100;
 
 impl MatchedDocuments<'_> {
     /// Counts the most frequent values of each facet among the matches.

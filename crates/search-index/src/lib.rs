@@ -18,13 +18,11 @@
 //! removed documents, and counts, sorts and aggregates the remaining ones.
 
 mod complete;
-mod deadline;
 mod error;
 mod evaluate;
 mod facet_dictionary;
 mod facets;
 mod index;
-pub mod limits;
 mod near;
 mod order;
 mod page;

@@ -2,8 +2,7 @@
 
 use query::DateField;
 
-use crate::deadline::{DeadlineCheck, ensure_time};
-use crate::error::Result;
+use crate::error::{DeadlineCheck, Result, ensure_time};
 use crate::evaluate::MatchedDocuments;
 use crate::request::ResultPage;
 

@@ -2,8 +2,7 @@
 
 use query::{DateField, Query};
 
-use crate::deadline::DeadlineCheck;
-use crate::error::Result;
+use crate::error::{DeadlineCheck, Result};
 use crate::evaluate::MatchedDocuments;
 use crate::request::{ResultPage, SortDate, SortOrder};
 use crate::{order, rank};

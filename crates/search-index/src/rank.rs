@@ -13,8 +13,7 @@ use tantivy::query::{
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet as _, Term};
 
-use crate::deadline::{DeadlineCheck, ensure_time};
-use crate::error::Result;
+use crate::error::{DeadlineCheck, Result, ensure_time};
 use crate::evaluate::MatchedDocuments;
 use crate::index::IndexSnapshot;
 use crate::order::{self, LowestRanks};

@@ -5,10 +5,13 @@ use std::cmp::Reverse;
 use query::{Query, Word, WordPattern, words};
 
 use crate::complete::{Frequencies, pattern, spelled};
-use crate::deadline::{DeadlineCheck, ensure_time};
-use crate::error::Result;
+use crate::error::{DeadlineCheck, Result, ensure_time};
 use crate::evaluate::MatchedDocuments;
-use crate::limits::{RESPELLED_WORDS_MAX, RESPELLING_CANDIDATES_MAX};
+
+/// The maximum number of unknown words of a text that are respelled. Each one costs a read of the dictionary.
+const RESPELLED_WORDS_MAX: usize = 3;
+/// The maximum number of similarly spelled words that are looked up among the matches, the nearest first.
+const RESPELLING_CANDIDATES_MAX: usize = 16;
 
 /// The minimum number of letters of a word for one edit, and for two edits. Shorter words have too many neighbours
 /// for an edit to be a likely correction.

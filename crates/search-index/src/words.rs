@@ -8,8 +8,7 @@ use tantivy::query::{EnableScoring, PhraseQuery, Query as _, RegexPhraseQuery};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocSet as _, InvertedIndexReader, TERMINATED, Term};
 
-use crate::deadline::{DeadlineCheck, ensure_time};
-use crate::error::Result;
+use crate::error::{DeadlineCheck, Result, ensure_time};
 use crate::index::IndexSnapshot;
 use crate::schema::SchemaFields;
 use crate::segment::IndexSegment;
