@@ -4,7 +4,6 @@
 //! weighted towards the middle, is chosen. The choice is deterministic: the same picture always gives the same
 //! window.
 
-use crate::filter::sobel_gradients;
 use crate::resize::resize;
 use crate::steps::fit;
 use crate::{index, truncated};
@@ -66,6 +65,28 @@ impl EdgeSums {
         }
         edges
     }
+}
+
+/// Computes the strength of the edge at each sample: the length of its Sobel gradient, 0 to 1442. Samples beyond an edge
+/// of the picture repeat the samples at the edge.
+fn sobel_gradients(samples: &[u8], size: Size) -> Vec<u16> {
+    let width = index(size.width);
+    let height = index(size.height);
+    let mut gradients = Vec::with_capacity(width * height);
+    for y in 0..height {
+        let rows =
+            [y.saturating_sub(1), y, (y + 1).min(height - 1)].map(|y| &samples[y * width..]);
+        for x in 0..width {
+            let columns = [x.saturating_sub(1), x, (x + 1).min(width - 1)];
+            let [above, level, below] = rows.map(|row| columns.map(|x| i32::from(row[x])));
+            let horizontal =
+                above[2] + 2 * level[2] + below[2] - above[0] - 2 * level[0] - below[0];
+            let vertical = below[0] + 2 * below[1] + below[2] - above[0] - 2 * above[1] - above[2];
+            let squared = horizontal * horizontal + vertical * vertical;
+            gradients.push(u16::try_from(squared.isqrt()).unwrap_or(u16::MAX));
+        }
+    }
+    gradients
 }
 
 /// Computes the weight of a position: 1 in the middle of `edge` pixels, [`BORDER_WEIGHT`] at both ends.
@@ -146,6 +167,14 @@ mod tests {
             }
         }
         Pixels { size: Size { width, height }, channels: 3, data }
+    }
+
+    #[test]
+    fn gradients_are_those_of_edges_and_none_at_the_border() {
+        let size = Size { width: 4, height: 3 };
+        let edge = [0, 0, 255, 255].repeat(3);
+        assert_eq!(sobel_gradients(&edge, size), [0, 1020, 1020, 0].repeat(3));
+        assert_eq!(sobel_gradients(&[77; 12], size), [0; 12]);
     }
 
     #[test]

@@ -6,7 +6,6 @@ mod colour;
 mod direct;
 #[cfg(test)]
 mod direct_tests;
-mod filter;
 mod format;
 mod interest;
 mod linear;

@@ -7,10 +7,9 @@
 mod grids;
 
 use crate::blend::{MarkBitmap, MarkPosition};
-use crate::filter::{self, gaussian_blur};
 use crate::resize::resize;
 use geometry::{Rect, Size};
-use image::{GrayImage, ImageFormat, ImageReader, Limits, Luma};
+use image::{GrayImage, ImageFormat, ImageReader, Limits, Luma, imageops};
 use jpeg::codec::Pixels;
 use rusttype::{Font, Point, PositionedGlyph, Scale};
 use serde::Serialize;
@@ -57,7 +56,7 @@ const SHADOW_FONT_MAX: f32 = 64.0;
 const SMALL: f32 = 16.0;
 
 /// Version of the drawing code; changed whenever the same settings give different pixels.
-const VERSION: &str = "mark-2";
+const VERSION: &str = "mark-3";
 
 /// The image or text of a watermark.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -350,8 +349,9 @@ fn rounded(value: f64) -> u32 {
 }
 
 /// Returns the level of a share of 0 to 1; a share outside gives the nearer end.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
 fn level(share: f32) -> u8 {
-    filter::rounded(share * 255.0)
+    (share * 255.0).round() as u8
 }
 
 /// Draws the coverage of the letters into a picture of `size` pixels.
@@ -396,13 +396,12 @@ fn shadow_size(ink: LineBounds, size: Size) -> Size {
 
 /// Computes the darkness of the shadow for each pixel; 255 is black.
 fn shadow(letters: &GrayImage, font_size: f32) -> Vec<u8> {
-    let (width, height) = letters.dimensions();
     let mut clear = vec![1.0f32; letters.as_raw().len()];
     for (sigma, gain, darkest) in SHADOWS {
         let sigma = (sigma * font_size).max(SIGMA_MIN);
-        let blurred = gaussian_blur(letters.as_raw(), Size { width, height }, sigma);
+        let blurred = imageops::blur(letters, sigma);
         let gain = gain * (1.0 + SMALL / font_size.max(1.0));
-        for (clear, shadow) in clear.iter_mut().zip(&blurred) {
+        for (clear, shadow) in clear.iter_mut().zip(blurred.as_raw()) {
             *clear *= 1.0 - (f32::from(*shadow) / 255.0 * gain).min(1.0) * darkest;
         }
     }
