@@ -26,7 +26,7 @@ use crate::http::listener::ListenerLimits;
 use crate::http::openapi::{ApiDescription, ApiDocument, BaseUrls};
 use crate::http::{
     AccessState, ApiDocs, AppState, ArchiveState, Compressor, ConceptNames, CrawlerHeaders,
-    DistributionState, EdgeState, LiveSettings, PageRenderer, ProcessState, SharedState,
+    DistributionState, EdgeState, HitCache, LiveSettings, PageRenderer, ProcessState, SharedState,
     SiteState, SurrogateHeaders,
 };
 use crate::media::original::OriginalStore;
@@ -300,6 +300,7 @@ pub(super) fn shared_state(
             surrogate: SurrogateHeaders::from_config(config)?,
             crawlers,
             compressor: Compressor::default(),
+            hits: HitCache::default(),
             traces,
             strict_transport: config.is_https(),
         },

@@ -1,6 +1,7 @@
 //! Wraps every request: request id, log line, metrics, traces and recovery from panics.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     panic::AssertUnwindSafe,
@@ -12,7 +13,7 @@ use std::{
 
 use axum::{
     extract::{MatchedPath, Request},
-    http::{Extensions, HeaderMap, HeaderValue},
+    http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Uri},
     middleware::Next,
     response::Response,
 };
@@ -32,9 +33,10 @@ use crate::runtime::error::Error;
 use crate::runtime::traces::{RequestTrace, TracedRequest};
 use crate::runtime::{clock, telemetry};
 use crate::storage::audit;
+use model::account::UserId;
 
 /// The header that carries a request's id in both directions.
-const REQUEST_ID: &str = "x-request-id";
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The header that names the trace of a request (W3C Trace Context).
 const TRACEPARENT: &str = "traceparent";
 /// Longest request id of a caller that is accepted, in characters.
@@ -86,72 +88,104 @@ fn trace_parent<'a>(app: &AppState, request: &'a Request) -> Option<&'a str> {
 
 /// Runs a request, and records its log line, metrics and trace.
 pub(crate) async fn observe(app: &AppState, request: Request, next: Next) -> Response {
-    let watch = Stopwatch::start();
-    let id = request_id(request.headers());
-    let method = request.method().clone();
-    let route = request.extensions().get::<MatchedPath>().cloned();
-    // Metrics are labelled with the pattern, not with the path: the number of labels must stay bounded.
-    let route = route.as_ref().map_or(UNMATCHED_ROUTE, MatchedPath::as_str);
-    // Without the query, which may hold a key (contract access-9).
-    let path = logged_path(route, request.uri().path());
-    let client = client_address(app, &request);
-    let trace = app
-        .shared
-        .edge
-        .traces
-        .as_ref()
-        .and_then(|traces| traces.begin(trace_parent(app, &request)));
+    let mut record = RequestRecord::begin(&request);
+    record.client = client_address(app, &request);
+    if let Some(route) = request.extensions().get::<MatchedPath>() {
+        // Metrics are labelled with the pattern, not with the path: the number of labels must stay bounded.
+        record.route = Cow::Owned(route.as_str().to_owned());
+    }
+    let traces = app.shared.edge.traces.as_ref();
+    record.trace = traces.and_then(|traces| traces.begin(trace_parent(app, &request)));
     let handling = run_handler(request, next);
     let (mut response, user) =
-        audit::scope(app.shared.access.audit.clone(), client, handling).await;
-    let route_class = security::RouteClass::from_route(route);
+        audit::scope(app.shared.access.audit.clone(), record.client, handling).await;
+    record.user = user;
+    let route_class = security::RouteClass::from_route(&record.route);
     security::add_security_headers(
         response.headers_mut(),
         route_class,
         app.shared.edge.strict_transport,
     );
     help_link::add(&mut response, &app.shared.site.url);
-    if let Ok(value) = HeaderValue::from_str(&id) {
-        response.headers_mut().insert(REQUEST_ID, value);
-    }
-    let render = response.extensions_mut().remove::<RenderSummary>().unwrap_or_default();
-    let status = response.status().as_u16();
-    let bytes = response.body().size_hint().exact().unwrap_or_else(|| content_length(&response));
-    record_metrics(route, status, bytes, &watch);
-    if !is_routine(route, status) {
-        tracing::info!(
-            request_id = %id,
-            client = client.map(tracing::field::display),
-            user = user.map(|user| user.0),
-            method = %method,
-            route,
-            path,
-            status,
-            bytes,
-            operation = render.operation,
-            cache = render.cache,
-            render_path = render.render_path,
-            render_ms = render.render_ms,
-            ms = watch.elapsed_ms(),
-            trace_id = trace.as_ref().map(RequestTrace::id),
-            "request"
-        );
-    }
-    if let (Some(traces), Some(trace)) = (&app.shared.edge.traces, trace) {
-        let finished = TracedRequest {
-            method: method.as_str(),
-            route,
-            path: &path,
-            status,
-            request_id: &id,
-            work: &render.trace_attributes(),
-            stages: &render.stages(),
-            end: clock::now(),
-            duration: watch.elapsed(),
-        };
-        traces.end(trace, &finished);
-    }
+    record.end(app, &mut response);
     response
+}
+
+/// A request from its arrival to its response, for its log line, metrics and trace.
+pub(crate) struct RequestRecord {
+    watch: Stopwatch,
+    id: HeaderValue,
+    method: Method,
+    uri: Uri,
+    /// The pattern of the route that matched.
+    pub(crate) route: Cow<'static, str>,
+    /// The client's address, if it is known.
+    pub(crate) client: Option<IpAddr>,
+    user: Option<UserId>,
+    trace: Option<RequestTrace>,
+}
+
+impl RequestRecord {
+    /// Begins the record of a request that matched no route yet.
+    pub(crate) fn begin(request: &Request) -> Self {
+        Self {
+            watch: Stopwatch::start(),
+            id: request_id(request.headers()),
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            route: Cow::Borrowed(UNMATCHED_ROUTE),
+            client: None,
+            user: None,
+            trace: None,
+        }
+    }
+
+    /// Ends the record: adds the request's id to the response, and writes the log line, the metrics and the trace.
+    pub(crate) fn end(self, app: &AppState, response: &mut Response) {
+        let route = &*self.route;
+        let status = response.status().as_u16();
+        let bytes =
+            response.body().size_hint().exact().unwrap_or_else(|| content_length(response));
+        let render = response.extensions_mut().remove::<RenderSummary>().unwrap_or_default();
+        record_metrics(route, status, bytes, &self.watch);
+        // Letters, digits and punctuation, so it is always text.
+        let request_id = self.id.to_str().unwrap_or_default();
+        if !is_routine(route, status) {
+            tracing::info!(
+                request_id,
+                client = self.client.map(tracing::field::display),
+                user = self.user.map(|user| user.0),
+                method = %self.method,
+                route,
+                // Without the query, which may hold a key (contract access-9).
+                path = logged_path(route, self.uri.path()),
+                status,
+                bytes,
+                operation = render.operation,
+                cache = render.cache,
+                render_path = render.render_path,
+                render_ms = render.render_ms,
+                ms = self.watch.elapsed_ms(),
+                trace_id = self.trace.as_ref().map(RequestTrace::id),
+                "request"
+            );
+        }
+        if let (Some(traces), Some(trace)) = (&app.shared.edge.traces, self.trace) {
+            let finished = TracedRequest {
+                method: self.method.as_str(),
+                route,
+                path: &logged_path(route, self.uri.path()),
+                status,
+                request_id,
+                work: &render.trace_attributes(),
+                stages: &render.stages(),
+                end: clock::now(),
+                duration: self.watch.elapsed(),
+            };
+            traces.end(trace, &finished);
+        }
+        response.headers_mut().insert(REQUEST_ID, self.id);
+    }
 }
 
 /// Returns whether a request is a routine call of an operator's tool, which is not logged: tools poll every few
@@ -248,10 +282,14 @@ fn content_length(response: &Response) -> u64 {
 }
 
 /// Returns the caller's request id if it is well-formed, else a new one.
-fn request_id(headers: &HeaderMap) -> String {
-    match headers.get(REQUEST_ID).and_then(|value| value.to_str().ok()) {
-        Some(received) if is_well_formed(received) => received.to_owned(),
-        Some(_) | None => new_id().to_string(),
+fn request_id(headers: &HeaderMap) -> HeaderValue {
+    match headers.get(REQUEST_ID) {
+        Some(received) if received.to_str().is_ok_and(is_well_formed) => received.clone(),
+        Some(_) | None => {
+            let mut text = Uuid::encode_buffer();
+            let text = new_id().hyphenated().encode_lower(&mut text);
+            HeaderValue::from_str(text).expect("hexadecimal digits and hyphens")
+        }
     }
 }
 

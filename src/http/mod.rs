@@ -26,6 +26,11 @@ pub mod site;
 mod state;
 mod trailing_slash;
 
+use std::{
+    convert::Infallible,
+    task::{Context, Poll},
+};
+
 use axum::{
     Extension, Router,
     extract::{Request, State},
@@ -34,13 +39,20 @@ use axum::{
     response::Response,
     routing::{any, get, post},
 };
-use tower::util::MapRequest;
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, Either, Ready, ready},
+};
+use tower::{Service, util::MapRequest};
 
 use crate::http::api::binding::BoundEndpoints;
 use crate::runtime::config::NodeRole;
 use crate::runtime::error::{Error, ErrorKind};
 
+use media::hits::{self, MEDIA_ROUTE, RepeatableRequest};
+
 pub use media::crawlers::CrawlerHeaders;
+pub use media::hits::HitCache;
 pub use media::surrogate::SurrogateHeaders;
 pub use protocol::compression::Compressor;
 use site::ApiRouter;
@@ -53,22 +65,65 @@ pub use state::{
 };
 
 /// A router that handles a path of an API with a trailing slash like the same path without it.
-pub type WebService = MapRequest<Router, fn(Request) -> Request>;
+type TrimmingRouter = MapRequest<Router, fn(Request) -> Request>;
+
+/// The router, and in front of it the responses to repeated requests for media.
+#[derive(Clone)]
+pub struct WebService {
+    app: AppState,
+    router: TrimmingRouter,
+}
+
+impl WebService {
+    fn new(app: AppState, router: Router) -> Self {
+        Self { app, router: MapRequest::new(router, trailing_slash::trim_request) }
+    }
+}
+
+impl Service<Request> for WebService {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Either<
+        Ready<Result<Response, Infallible>>,
+        BoxFuture<'static, Result<Response, Infallible>>,
+    >;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Service::<Request>::poll_ready(&mut self.router, cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        if let Some(response) = hits::respond(&self.app, &request) {
+            return Either::Left(ready(Ok(response)));
+        }
+        let repeatable = RepeatableRequest::find(&self.app, &request);
+        let app = self.app.clone();
+        let responding = self.router.call(request);
+        let remembering = async move {
+            let mut response = responding.await?;
+            if let Some(repeatable) = repeatable {
+                repeatable.remember(&app, &mut response);
+            }
+            Ok(response)
+        };
+        Either::Right(remembering.boxed())
+    }
+}
 
 /// Builds the service with the routes that a process of this role serves.
 pub fn service(app: AppState) -> WebService {
     let router = match app.shared.process.node.role() {
-        NodeRole::All | NodeRole::Web => full_router(app),
+        NodeRole::All | NodeRole::Web => full_router(app.clone()),
         NodeRole::Worker => {
             let routes = with_compression(&app, operator_routes(&app));
-            partial_router(app, routes)
+            partial_router(app.clone(), routes)
         }
         NodeRole::Edge => {
             let routes = with_compression(&app, operator_routes(&app)).merge(media_routes());
-            partial_router(app, routes)
+            partial_router(app.clone(), routes)
         }
     };
-    MapRequest::new(router, trailing_slash::trim_request)
+    WebService::new(app, router)
 }
 
 /// Adds compression for clients that accept it to `routes`.
@@ -106,7 +161,7 @@ fn full_router(app: AppState) -> Router {
 /// Builds the service of the separate listener for operators' tools.
 pub fn admin_service(app: AppState) -> WebService {
     let routes = with_compression(&app, tool_routes());
-    MapRequest::new(partial_router(app, routes), trailing_slash::trim_request)
+    WebService::new(app.clone(), partial_router(app, routes))
 }
 
 /// Routes for operators' tools on the public listener.
@@ -131,7 +186,7 @@ fn declared_endpoints() -> BoundEndpoints {
 
 fn media_routes() -> Router<AppState> {
     // The wildcard does not match the empty path, which is a malformed media URL, not an unknown page.
-    Router::new().route("/media/{*path}", any(media::media)).route("/media/", any(media::media))
+    Router::new().route(MEDIA_ROUTE, any(media::media)).route("/media/", any(media::media))
 }
 
 /// All routes for programs, except media.

@@ -102,7 +102,30 @@ pub struct FileAnswer {
     pub(super) content: FileContent,
 }
 
+/// A rendition of an item that was public, with its plan.
+#[derive(Clone, Debug)]
+pub struct PublicRendition {
+    pub(super) entry: Arc<CatalogEntry>,
+    pub(super) planned: Arc<plan::PlannedRendition>,
+}
+
+impl PublicRendition {
+    /// Returns the kind of work of the rendition, for metrics and logs.
+    pub fn operation(&self) -> &'static str {
+        self.planned.operation
+    }
+}
+
 impl RenditionAnswer {
+    /// Returns the rendition if it is public and depends on one item only.
+    pub fn public(&self) -> Option<PublicRendition> {
+        let is_public = self.open && self.requested_entry.is_none() && self.association.is_none();
+        is_public.then(|| PublicRendition {
+            entry: Arc::clone(&self.entry),
+            planned: Arc::clone(&self.planned),
+        })
+    }
+
     /// Lists the items that the rendition was built from.
     pub fn source_items(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {
         std::iter::once(&self.entry).chain(&self.requested_entry)

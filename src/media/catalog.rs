@@ -302,8 +302,13 @@ impl ItemCatalog {
         self.entries.invalidate_all();
     }
 
+    /// Returns the entry of `key` if it is in memory.
+    pub(super) fn find_in_memory(&self, key: &ItemKey) -> Option<Arc<CatalogEntry>> {
+        self.entries.get(key)
+    }
+
     pub(super) async fn find(&self, key: &ItemKey) -> Result<Option<Arc<CatalogEntry>>> {
-        if let Some(entry) = self.entries.get(key) {
+        if let Some(entry) = self.find_in_memory(key) {
             return Ok(Some(entry));
         }
         let changes_before = self.changes.load(Ordering::SeqCst);

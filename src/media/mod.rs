@@ -48,7 +48,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 pub use access::MediaCaller;
-pub use answer::{FileAnswer, MediaAnswer, RenditionAnswer, Sale, TextAnswer};
+pub use answer::{FileAnswer, MediaAnswer, PublicRendition, RenditionAnswer, Sale, TextAnswer};
 use answer::{FileContent, stored_body};
 pub use bundle::{BundleNames, BundleNaming, ExclusionCause};
 pub(crate) use cache::check_files as check_cache;
@@ -199,6 +199,13 @@ impl Media {
         entry
             .filter(|entry| access::is_visible(entry, principal, now))
             .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("no item {key}")))
+    }
+
+    /// Returns whether a rendition that was public is public at `now`, and its item unchanged and in memory.
+    pub fn is_public(&self, rendition: &PublicRendition, now: Timestamp) -> bool {
+        let found = self.inner.catalog.find_in_memory(&rendition.entry.key);
+        found.is_some_and(|found| Arc::ptr_eq(&found, &rendition.entry))
+            && access::is_public(&rendition.entry, now)
     }
 
     /// Returns whether the items that an answer was built from are unchanged. Callers check this after they have

@@ -4,11 +4,12 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use strum::IntoStaticStr;
 
 use super::{
-    Media, MediaState, RenditionAnswer,
+    Media, MediaState, PublicRendition, RenditionAnswer,
     cache::{self, BlobExtent, BodyPart, RenditionBody},
     in_flight::{Outcome, RenderTask},
     inputs::{ReadMemory, RenderInputs},
@@ -74,6 +75,17 @@ impl Media {
             source: RenditionSource::Memory,
             waited_ms: 0.0,
         })
+    }
+
+    /// Returns the bytes of a rendition that was public, if [`Media::is_public`] holds and the memory tier has them.
+    pub fn find_public(&self, rendition: &PublicRendition, now: Timestamp) -> Option<Bytes> {
+        if !self.is_public(rendition, now) {
+            return None;
+        }
+        let body = self.inner.cache.find_in_memory(&rendition.planned)?;
+        let [BodyPart::Memory(bytes)] = body.parts() else { return None };
+        cache::count("memory", true);
+        Some(bytes.clone())
     }
 
     /// Reads an extent; blocks on the disk.

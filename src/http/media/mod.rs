@@ -1,10 +1,10 @@
 //! Media URLs over HTTP: methods, conditional requests, ranges and caching.
 
 pub(crate) mod archives;
-mod body;
 mod cors;
 pub(crate) mod crawlers;
 pub(crate) mod deliveries;
+pub(crate) mod hits;
 mod image_negotiation;
 mod item_redirect;
 mod negotiated_format;

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use crate::access::auth::Principal;
 use crate::http::cache_policy::CachePolicy;
 use crate::http::edge::RenderSummary;
-use crate::http::media::body::parts_body;
+use crate::http::media::hits::RepeatableResponse;
 use crate::http::media::request::MediaRequest;
 use crate::http::media::{cors, timing};
 use crate::http::protocol::compression::CodingNegotiation;
@@ -24,8 +24,8 @@ use crate::http::protocol::range::{
 use crate::http::protocol::respond;
 use crate::http::{AppState, cache_policy};
 use crate::media::{
-    self, BodyPart, FileAnswer, MediaAnswer, MediaCaller, RenderPayer, RenditionAnswer, Sale,
-    TextAnswer,
+    self, BodyPart, FileAnswer, Media, MediaAnswer, MediaCaller, RenderPayer, RenditionAnswer,
+    RenditionSource, Sale, TextAnswer,
 };
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
@@ -247,8 +247,14 @@ pub(super) async fn rendition_response(
     answer: &RenditionAnswer,
 ) -> Result<Option<Response>> {
     let validators = validators(&answer.etag, answer.modified)?;
+    let repeatable = answer
+        .public()
+        .map(|rendition| RepeatableResponse { rendition, validators: validators.clone() });
     let early = early_response(app, request, &validators, answer.open, &answer.sale).await?;
-    if let Some(response) = early {
+    if let Some(mut response) = early {
+        if let Some(repeatable) = repeatable {
+            response.extensions_mut().insert(repeatable);
+        }
         return Ok(Some(response));
     }
     let obtained = match app.shared.media.find_cached(answer) {
@@ -283,6 +289,11 @@ pub(super) async fn rendition_response(
         render_ms: Some(obtained.waited_ms),
         timing: timing::render_timing(&obtained.source),
     });
+    if obtained.source == RenditionSource::Memory
+        && let Some(repeatable) = repeatable
+    {
+        response.extensions_mut().insert(repeatable);
+    }
     Ok(Some(response))
 }
 
@@ -334,6 +345,15 @@ fn range_response(
     };
     response.headers_mut().insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     response
+}
+
+/// Builds a body from `parts`, in order.
+fn parts_body(media: &Media, parts: Vec<BodyPart>) -> Body {
+    // A body in memory has a known length and needs no stream.
+    if let [BodyPart::Memory(bytes)] = parts.as_slice() {
+        return Body::from(bytes.clone());
+    }
+    Body::from_stream(media.stream(parts))
 }
 
 fn byte_offsets(range: ByteRange) -> std::ops::Range<u64> {

@@ -1,9 +1,11 @@
 //! The rendition cache in memory and on disk.
 
-use std::fs;
+use std::{collections::BTreeMap, fs};
+
+use serde_json::{Value, json};
 
 use super::{THUMBNAIL, from_disk, header, renders};
-use crate::common::{Server, pictures::Picture};
+use crate::common::{DEMO_KEY, LARGE, Server, pictures::Picture};
 
 #[test]
 fn each_cache_tier_can_be_disabled() {
@@ -22,6 +24,71 @@ fn each_cache_tier_can_be_disabled() {
             assert!(server.bytes(THUMBNAIL) == first, "{settings:?}");
         }
         assert_eq!(renders(&server) - before, rendered_again, "{settings:?}");
+    }
+}
+
+/// Status, headers without those of one response alone, and body.
+type Answer = (u16, BTreeMap<String, String>, Vec<u8>);
+
+/// Requests `path`, and returns the answer with the line of the log about it, without what differs each time.
+fn answer(server: &Server, path: &str, id: &str, headers: &[(&str, &str)]) -> (Answer, Value) {
+    let mut sent = headers.to_vec();
+    sent.push(("x-request-id", id));
+    let response = server.get_with(path, &sent);
+    let status = response.status().as_u16();
+    assert_eq!(header(&response, "x-request-id"), id);
+    let all = response.headers().iter();
+    let all = all.map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()));
+    let headers = all.filter(|(name, _)| !["date", "x-request-id"].contains(&name.as_str()));
+    let answer = (status, headers.collect(), response.bytes().unwrap().to_vec());
+    let mark = format!("\"request_id\":\"{id}\"");
+    let log = || server.log().lines().find(|line| line.contains(&mark)).map(str::to_owned);
+    let mut line: Value = serde_json::from_str(&server.until("the log line", log)).unwrap();
+    for name in ["timestamp", "request_id", "ms"] {
+        assert!(line.as_object_mut().unwrap().remove(name).is_some(), "{name} in {line}");
+    }
+    (answer, line)
+}
+
+#[test]
+fn a_repeated_request_is_answered_and_logged_like_the_first_hit() {
+    let server = Server::demo();
+    for (number, path) in [
+        "_NormalPreview.jpg",
+        "-fit_w300_NormalPreview.webp",
+        "-crop_w200_h100_NormalPreview.jpg",
+        "-watermark_NormalThumbnail.jpg",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = format!("/media/{LARGE}{path}");
+        let get = |round: usize, headers: &[(&str, &str)]| {
+            answer(&server, &path, &format!("r{number}-{round}"), headers)
+        };
+        server.bytes(&path);
+        let first = get(0, &[]);
+        let tag = first.0.1["etag"].clone();
+        assert_eq!((first.0.0, &first.1["cache"]), (200, &json!("memory")), "{path}");
+        let not_modified = get(1, &[("if-none-match", &tag)]);
+        assert_eq!(not_modified.0.0, 304, "{path}");
+        let requests = || {
+            server
+                .metric("wirephoto_http_requests_total", "route=\"/media/{*path}\",status=\"2xx\"")
+        };
+        let before = requests();
+        for round in [2, 4] {
+            assert_eq!(get(round, &[]), first, "{path}");
+            assert_eq!(get(round + 1, &[("if-none-match", &tag)]), not_modified, "{path}");
+        }
+        assert_eq!(requests(), before + 2.0, "{path}");
+        // What a remembered response does not answer.
+        assert_eq!(get(6, &[("if-match", "\"other\"")]).0.0, 412, "{path}");
+        let part = get(7, &[("range", "bytes=0-9")]).0;
+        assert_eq!((part.0, &part.2[..]), (206, &first.0.2[..10]), "{path}");
+        let known = get(8, &[("authorization", &format!("ApiKey {DEMO_KEY}"))]);
+        assert!(known.1["user"].is_number(), "{}", known.1);
+        assert_eq!(known.0.2, first.0.2, "{path}");
     }
 }
 

@@ -1,0 +1,162 @@
+//! Answers repeated requests for open renditions in memory, without the router.
+//!
+//! A first request passes through the router, whose response is remembered with its address. A later request for the
+//! address gets the same headers and the bytes in memory, if nothing that they depend on has changed: the version and
+//! the visibility of the item, and the settings. Everything else goes through the router: other methods, parameters,
+//! credentials, ranges, and preconditions that fail.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    extract::Request,
+    http::{HeaderMap, HeaderName, Method, StatusCode, header},
+    response::Response,
+};
+use moka::sync::Cache;
+
+use crate::http::AppState;
+use crate::http::edge::{self, REQUEST_ID, RenderSummary, RequestRecord};
+use crate::http::media::negotiated_format;
+use crate::http::protocol::conditional::{PreconditionOutcome, Validators, evaluate};
+use crate::http::protocol::host;
+use crate::http::state::LiveSettings;
+use crate::media::{PublicRendition, RenditionSource};
+use crate::runtime::clock;
+
+/// The route of media URLs.
+pub(crate) const MEDIA_ROUTE: &str = "/media/{*path}";
+/// Addresses whose responses are remembered; one takes about 3 kB.
+const RESPONSES_MAX: u64 = 20_000;
+/// Headers of requests whose response differs from a remembered one, or depends on the caller.
+const OTHER_RESPONSES: [HeaderName; 3] = [header::AUTHORIZATION, header::COOKIE, header::RANGE];
+
+/// The responses to open renditions, by the path of their URL.
+#[derive(Clone)]
+pub struct HitCache {
+    /// Responses with the whole file, without its bytes.
+    whole: Cache<String, Arc<KnownResponse>>,
+    /// Responses that the client's copy is current.
+    not_modified: Cache<String, Arc<KnownResponse>>,
+}
+
+impl Default for HitCache {
+    fn default() -> Self {
+        Self { whole: Cache::new(RESPONSES_MAX), not_modified: Cache::new(RESPONSES_MAX) }
+    }
+}
+
+/// What a response that may be remembered was made from. Its handler adds it as an extension.
+#[derive(Clone)]
+pub(crate) struct RepeatableResponse {
+    pub(crate) rendition: PublicRendition,
+    pub(crate) validators: Validators,
+}
+
+struct KnownResponse {
+    source: RepeatableResponse,
+    /// The settings with which the headers were built.
+    settings: Arc<LiveSettings>,
+    headers: HeaderMap,
+}
+
+/// A request whose response may be remembered.
+pub(crate) struct RepeatableRequest {
+    path: String,
+    settings: Arc<LiveSettings>,
+}
+
+impl RepeatableRequest {
+    /// Returns the request if its response depends on nothing but its path, the item, the settings and preconditions.
+    pub(crate) fn find(app: &AppState, request: &Request) -> Option<Self> {
+        let settings = app.shared.edge.live_settings.get();
+        is_repeatable(request).then(|| Self { path: request.uri().path().to_owned(), settings })
+    }
+
+    /// Remembers the response to the request, if its handler permits it.
+    pub(crate) fn remember(self, app: &AppState, response: &mut Response) {
+        let hits = &app.shared.edge.hits;
+        let cache = match response.status() {
+            StatusCode::OK => &hits.whole,
+            StatusCode::NOT_MODIFIED => &hits.not_modified,
+            _ => return,
+        };
+        let Some(source) = response.extensions_mut().remove::<RepeatableResponse>() else {
+            return;
+        };
+        let mut headers = response.headers().clone();
+        headers.remove(REQUEST_ID);
+        let known = KnownResponse { source, settings: self.settings, headers };
+        cache.insert(self.path, Arc::new(known));
+    }
+}
+
+/// Returns the response to a request that is like an earlier one; `None` for the router to respond.
+pub(crate) fn respond(app: &AppState, request: &Request) -> Option<Response> {
+    // Traces show the work of handlers.
+    if !is_repeatable(request) || app.shared.edge.traces.is_some() {
+        return None;
+    }
+    let hits = &app.shared.edge.hits;
+    let path = request.uri().path();
+    let mut record = RequestRecord::begin(request);
+    let whole = hits.whole.get(path)?;
+    let mut response =
+        match evaluate(request.method(), request.headers(), &whole.source.validators) {
+            PreconditionOutcome::Proceed => whole.with_file(app)?,
+            PreconditionOutcome::NotModified => hits.not_modified.get(path)?.without_file(app)?,
+            PreconditionOutcome::Failed => return None,
+        };
+    record.route = MEDIA_ROUTE.into();
+    if tracing::enabled!(tracing::Level::INFO) {
+        record.client = edge::client_address(app, request);
+    }
+    record.end(app, &mut response);
+    Some(response)
+}
+
+impl KnownResponse {
+    fn with_file(&self, app: &AppState) -> Option<Response> {
+        let rendition = &self.source.rendition;
+        let bytes = app.shared.media.find_public(rendition, clock::now())?;
+        let mut response = self.with_body(app, Body::from(bytes))?;
+        response.extensions_mut().insert(RenderSummary {
+            cache: Some(RenditionSource::Memory.as_str()),
+            operation: Some(rendition.operation()),
+            render_ms: Some(0.0),
+            ..RenderSummary::default()
+        });
+        Some(response)
+    }
+
+    fn without_file(&self, app: &AppState) -> Option<Response> {
+        if !app.shared.media.is_public(&self.source.rendition, clock::now()) {
+            return None;
+        }
+        let mut response = self.with_body(app, Body::empty())?;
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        Some(response)
+    }
+
+    /// Returns the response with `body`, if the settings are those with which the headers were built.
+    fn with_body(&self, app: &AppState, body: Body) -> Option<Response> {
+        if !Arc::ptr_eq(&self.settings, &app.shared.edge.live_settings.get()) {
+            return None;
+        }
+        let mut response = Response::new(body);
+        *response.headers_mut() = self.headers.clone();
+        Some(response)
+    }
+}
+
+/// Returns whether the response depends on nothing but the path, the item, the settings and preconditions.
+fn is_repeatable(request: &Request) -> bool {
+    let uri = request.uri();
+    let headers = request.headers();
+    request.method() == Method::GET
+        && uri.path().starts_with("/media/")
+        && uri.query().is_none()
+        && !negotiated_format::is_negotiated(uri.path())
+        && !OTHER_RESPONSES.iter().any(|name| headers.contains_key(name))
+        && host::check(request).is_ok()
+}
