@@ -1,9 +1,7 @@
 //! Ingests the demo archive, restricts it to this machine, and removes its accounts.
 
-use std::{
-    net::IpAddr,
-    path::{Path, PathBuf},
-};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 

@@ -1,10 +1,8 @@
 //! Migrates the archive while it is being served: its database to PostgreSQL, its originals to a bucket or
 //! a different folder.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use strum::IntoEnumIterator;

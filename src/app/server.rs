@@ -1,30 +1,21 @@
 //! The server process from start to drain.
 
-use std::{
-    net::TcpListener,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use tokio::{
-    runtime::Runtime,
-    signal::unix::{Signal, SignalKind, signal},
-    sync::watch,
-};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 
-use super::{
-    OpenArchive,
-    assembly::{BackgroundTasks, HttpListeners, scheme},
-    audit_log::write_events,
-    jobs::JobContext,
-    reload::{ServerLaunch, SettingsReload},
-    server_storage::ServerStorage,
-    services::{DomainServices, readiness, shared_state, start_traces},
-    systemd,
-};
+use super::assembly::{BackgroundTasks, HttpListeners, scheme};
+use super::audit_log::write_events;
+use super::jobs::JobContext;
+use super::reload::{ServerLaunch, SettingsReload};
+use super::server_storage::ServerStorage;
+use super::services::{DomainServices, readiness, shared_state, start_traces};
+use super::{OpenArchive, systemd};
 use crate::cluster::guard::ClusterGuard;
 use crate::cluster::jobs::JobThread;
 use crate::cluster::membership::{ClusterNode, FigureSources, MembershipKeeper};

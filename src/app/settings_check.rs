@@ -1,9 +1,7 @@
 //! Opens the files that settings name, and tries the values that only a start reads, for `wirephoto config check`.
 
-use std::{
-    fs::{self, File},
-    path::Path,
-};
+use std::fs::{self, File};
+use std::path::Path;
 
 use super::secrets::check_keys;
 use super::services::start_traces;

@@ -1,10 +1,8 @@
 //! Verifies a copy of the originals against a database: every original that the database refers to exists
 //! with the right length, and optionally the right bytes.
 
-use std::{
-    path::Path,
-    sync::atomic::{AtomicUsize, Ordering},
-};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use serde::Serialize;

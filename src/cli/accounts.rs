@@ -3,11 +3,9 @@
 //! Secrets are printed to standard output, alone on their line unless `--json` is given; messages about them
 //! are printed to standard error.
 
-use std::{
-    fs::{self, OpenOptions},
-    io::{self, BufRead, Read, Write},
-    path::{Path, PathBuf},
-};
+use std::fs::{self, OpenOptions};
+use std::io::{self, BufRead, Read, Write};
+use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};

@@ -1,10 +1,8 @@
 //! `wirephoto ingest` and `wirephoto withdraw`.
 
-use std::{
-    fs,
-    ops::ControlFlow,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 use serde_json::json;

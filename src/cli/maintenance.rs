@@ -1,10 +1,8 @@
 //! `wirephoto check`, `backup` and `restore`.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::atomic::{AtomicUsize, Ordering},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use indicatif::ProgressBar;

@@ -1,18 +1,14 @@
 //! Manual pages and shell completions. The pages of commands come from the definitions that `--help` prints,
 //! the page of settings from the settings table. Hidden commands are left out.
 
-use std::{
-    fs,
-    io::{self, Write},
-    path::Path,
-};
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
 
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
-use clap_mangen::{
-    Man,
-    roff::{Inline, Roff, bold, italic, roman},
-};
+use clap_mangen::Man;
+use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 
 use super::{Cli, CommandFailure};
 use crate::runtime::config::{self, SettingRow};

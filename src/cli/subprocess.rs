@@ -3,14 +3,12 @@
 //! Each subprocess sets its own limits before it reads a byte. The parent learns of a crash or a kill from
 //! the exit status (`programs`).
 
-use std::{
-    ffi::OsString,
-    fs::File,
-    io::{self, Read, Write},
-    os::unix::process::CommandExt,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use clap::Args;
 use rlimit::Resource;

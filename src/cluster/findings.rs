@@ -6,9 +6,8 @@ use std::{collections::BTreeMap, io, path::Path};
 use api::operation::{Finding, FindingLevel};
 use jiff::Timestamp;
 
-use super::membership::{
-    NodeDescription, ObservedNode, limits::SKEW_S, node_label, transition_of,
-};
+use super::membership::limits::SKEW_S;
+use super::membership::{NodeDescription, ObservedNode, node_label, transition_of};
 use crate::storage::database::DatabaseFacts;
 
 /// Used connections of a database server, in percent of its limit, at which a warning is issued.

@@ -7,12 +7,10 @@
 //! for anonymous visitors, whose pages hold no secret. A browser does not send keys and tokens by itself, so no
 //! other site can request an API's responses on behalf of their holder.
 
-use axum::{
-    extract::{MatchedPath, Request, State},
-    http::HeaderMap,
-    middleware::Next,
-    response::Response,
-};
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::HeaderMap;
+use axum::middleware::Next;
+use axum::response::Response;
 
 use crate::http::protocol::compression::compress_response;
 use crate::http::{AppState, session};

@@ -9,10 +9,9 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use axum::{
-    http::{HeaderMap, HeaderName, HeaderValue, Uri, header, request::Parts},
-    response::Response,
-};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+use axum::response::Response;
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use crate::access::auth::{AuthMethod, PresentedCredentials, Principal};

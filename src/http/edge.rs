@@ -1,22 +1,17 @@
 //! Wraps every request: request id, log line, metrics, traces and recovery from panics.
 
-use std::{
-    borrow::Cow,
-    collections::HashMap,
-    net::{IpAddr, Ipv4Addr, SocketAddr},
-    panic::AssertUnwindSafe,
-    sync::{
-        Arc, LazyLock,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
-};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, LazyLock};
 
-use axum::{
-    extract::{MatchedPath, Request},
-    http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Uri},
-    middleware::Next,
-    response::Response,
-};
+use axum::extract::{MatchedPath, Request};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use axum::middleware::Next;
+use axum::response::Response;
 use futures_util::FutureExt;
 use http_body::Body as _;
 use metrics::{Counter, Histogram};

@@ -1,9 +1,7 @@
 //! Builds the responses to failed requests (contract api-13), and logs the failures.
 
-use axum::{
-    http::{HeaderValue, StatusCode, header},
-    response::Response,
-};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
 use serde_json::json;
 
 use crate::http::cache_policy::CachePolicy;

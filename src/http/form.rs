@@ -1,11 +1,9 @@
 //! Parses the bodies of HTML forms, and redirects after a form was sent.
 
-use axum::{
-    body::{Body, to_bytes},
-    extract::Request,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
-    response::Response,
-};
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
 
 use crate::http::cache_policy::CachePolicy;
 use crate::http::error_response;

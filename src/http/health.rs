@@ -4,11 +4,9 @@ use api::operator::{
     CheckLiveness, CheckReadiness, CheckSearch, CheckServing, Health, HealthCheck, HealthStatus,
     LoadMetrics,
 };
-use axum::{
-    body::Body,
-    http::{HeaderValue, StatusCode},
-    response::Response,
-};
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
 
 use crate::cluster::membership::{NodeFault, limits::LEASE_VACANT_MAX};
 use crate::cluster::readiness::ReadinessVerdict;

@@ -1,9 +1,7 @@
 //! The link from an error response to its entry on the reference page of errors.
 
-use axum::{
-    http::{HeaderMap, HeaderValue, header},
-    response::Response,
-};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
 
 use crate::access::oauth::OAuthErrorCode;
 use crate::http::heading_anchor::anchor;

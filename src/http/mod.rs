@@ -26,23 +26,17 @@ pub mod site;
 mod state;
 mod trailing_slash;
 
-use std::{
-    convert::Infallible,
-    task::{Context, Poll},
-};
+use std::convert::Infallible;
+use std::task::{Context, Poll};
 
-use axum::{
-    Extension, Router,
-    extract::{Request, State},
-    http::header,
-    middleware::{self, Next},
-    response::Response,
-    routing::{any, get, post},
-};
-use futures_util::{
-    FutureExt,
-    future::{BoxFuture, Either, Ready, ready},
-};
+use axum::extract::{Request, State};
+use axum::http::header;
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use axum::routing::{any, get, post};
+use axum::{Extension, Router};
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Either, Ready, ready};
 use tower::{Service, util::MapRequest};
 
 use crate::http::api::binding::BoundEndpoints;

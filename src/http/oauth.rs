@@ -1,11 +1,9 @@
 //! The OAuth2 and OpenID Connect endpoints for programs (contract login-1, RFC 6749, 6750, 7009): tokens, the claims
 //! of a user, discovery and keys. The authorization endpoint, which shows pages, is in `http/site/authorization.rs`.
 
-use axum::{
-    extract::{Request, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
-    response::Response,
-};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
 use serde_json::json;
 
 use crate::access::auth::PresentedCredentials;

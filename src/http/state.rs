@@ -1,12 +1,8 @@
 //! The state that handlers share, by area of the server, and the settings that a reload changes.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use api::operation::NodeFigures;
 use jiff::{Timestamp, tz::TimeZone};

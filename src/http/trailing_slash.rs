@@ -4,12 +4,11 @@
 //! one path. Pages redirect, because relative links and browser histories depend on the address shown. Media redirect
 //! too (`media/plain_spelling.rs`), because caches store an answer for each address.
 
-use axum::{
-    body::Body,
-    extract::Request,
-    http::{HeaderValue, StatusCode, Uri, header, uri::PathAndQuery},
-    response::Response,
-};
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::response::Response;
 
 use crate::http::api_addresses;
 use crate::http::cache_policy::CachePolicy;

@@ -5,12 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use super::{
-    CatalogEntry,
-    cache::{BlobExtent, BodyPart, RenditionBody},
-    cache_keys::CacheKeys,
-    plan,
-};
+use super::cache::{BlobExtent, BodyPart, RenditionBody};
+use super::cache_keys::CacheKeys;
+use super::{CatalogEntry, plan};
 use crate::access::orders::{ConfirmedPayers, CoverageDecision, cost_changed};
 use crate::runtime::error::{Error, Result};
 use model::item::Asset;

@@ -6,13 +6,10 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use super::{
-    CatalogEntry, FileAnswer, Media, MediaCaller,
-    answer::{ArchiveMember, FileContent, Sale},
-    cache_keys::CacheKeys,
-    collect::{FileSelection, defaults, source_items},
-    facts,
-};
+use super::answer::{ArchiveMember, FileContent, Sale};
+use super::cache_keys::CacheKeys;
+use super::collect::{FileSelection, defaults, source_items};
+use super::{CatalogEntry, FileAnswer, Media, MediaCaller, facts};
 use crate::access::orders::CoverageDecision;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::BUNDLE_ITEMS_MAX;

@@ -9,15 +9,12 @@ use std::{collections::HashSet, sync::Arc};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::{
-    CatalogEntry, FileAnswer, Media, MediaAnswer, MediaCaller, access,
-    answer::{ArchiveMember, FileContent, MemberSource, Sale, stored_body},
-    cache::{BodyPart, RenditionBody},
-    cache_keys::CacheKeys,
-    facts, framing,
-    rate_limit::RenderPayer,
-    texts::{self, ItemText},
-};
+use super::answer::{ArchiveMember, FileContent, MemberSource, Sale, stored_body};
+use super::cache::{BodyPart, RenditionBody};
+use super::cache_keys::CacheKeys;
+use super::rate_limit::RenderPayer;
+use super::texts::{self, ItemText};
+use super::{CatalogEntry, FileAnswer, Media, MediaAnswer, MediaCaller, access, facts, framing};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::fair_queue::RequestClient;
 use formats::zip::{

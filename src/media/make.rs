@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{
-    MediaState, RenditionAnswer,
-    cache::{BlobExtent, BodyPart, RenditionBody},
-    inputs::{RenderInputs, RenderSourceBytes, give_up_parts, indexed_source, read_whole},
-    original::{IndexedPicture, JpegHead, OpenOriginal, StandardSet},
-    plan::RenditionPlan,
-    recipes::StandardRecipes,
-    render_error::RenderError,
-    rights::{DescribedPixels, EffectiveRights},
-};
+use super::cache::{BlobExtent, BodyPart, RenditionBody};
+use super::inputs::{RenderInputs, RenderSourceBytes, give_up_parts, indexed_source, read_whole};
+use super::original::{IndexedPicture, JpegHead, OpenOriginal, StandardSet};
+use super::plan::RenditionPlan;
+use super::recipes::StandardRecipes;
+use super::render_error::RenderError;
+use super::rights::{DescribedPixels, EffectiveRights};
+use super::{MediaState, RenditionAnswer};
 use crate::runtime::{compute, telemetry};
 use imaging::{
     BandDecoder, DirectError, DirectOutput, DirectPlan, ImageFormat, Orientation, OutputColour,

@@ -8,18 +8,16 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use strum::IntoStaticStr;
 
-use super::{
-    Media, MediaState, PublicRendition, RenditionAnswer,
-    cache::{self, BlobExtent, BodyPart, RenditionBody},
-    in_flight::{Outcome, RenderTask},
-    inputs::{ReadMemory, RenderInputs},
-    make::{RenderHooks, RenditionTexts},
-    plan::PlannedRendition,
-    rate_limit::RenderPayer,
-    render_error::RenderError,
-    sets_in_flight::SetAdmission,
-    timing::{RenderTiming, StageClock},
-};
+use super::cache::{self, BlobExtent, BodyPart, RenditionBody};
+use super::in_flight::{Outcome, RenderTask};
+use super::inputs::{ReadMemory, RenderInputs};
+use super::make::{RenderHooks, RenditionTexts};
+use super::plan::PlannedRendition;
+use super::rate_limit::RenderPayer;
+use super::render_error::RenderError;
+use super::sets_in_flight::SetAdmission;
+use super::timing::{RenderTiming, StageClock};
+use super::{Media, MediaState, PublicRendition, RenditionAnswer};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::compute::{MemoryLease, QueuePlace, yield_to_waiting};
 use crate::runtime::error::{Error, ErrorKind, Result};

@@ -13,15 +13,10 @@
 //! for [`RENDER_STALL`] while some wait, one extra thread of normal priority runs them and pauses three times
 //! as long as it works.
 
-use std::{
-    cell::Cell,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicU64, Ordering},
-        mpsc,
-    },
-};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak, mpsc};
 
 use parking_lot::Mutex;
 use rayon::{ThreadPool, ThreadPoolBuilder};

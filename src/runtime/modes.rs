@@ -4,17 +4,13 @@
 //! started with. Files meant for others (deliveries, results in a watched folder, the log) get the mode that
 //! the original umask allows.
 
-use std::{
-    ffi::OsStr,
-    fs::{self, File, Permissions},
-    io::{self, Write},
-    os::{
-        fd::AsFd,
-        unix::fs::{MetadataExt, PermissionsExt},
-    },
-    path::Path,
-    sync::OnceLock,
-};
+use std::ffi::OsStr;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::sync::OnceLock;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 

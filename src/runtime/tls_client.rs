@@ -4,10 +4,9 @@ use std::{fmt, fs, path::Path, sync::Arc};
 
 use bytes::Bytes;
 use reqwest::{Client, ClientBuilder, Response, redirect::Policy};
-use rustls::{
-    ClientConfig, RootCertStore, crypto,
-    pki_types::{CertificateDer, pem::PemObject},
-};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore, crypto};
 
 use crate::runtime::limits::CERTIFICATES_BYTES_MAX;
 

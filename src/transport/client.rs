@@ -4,13 +4,11 @@ use reqwest::{Client, Url};
 
 use crate::runtime::error::chain;
 use crate::runtime::tls_client::http_client;
-use crate::transport::{
-    conversation::{TransportTimeouts, host_and_port},
-    error::{SendFault, SendRefusal},
-    network_policy::NetworkPolicy,
-    settings::{FieldProblem, invalid_setting},
-    tls::{CustomAuthority, client_config},
-};
+use crate::transport::conversation::{TransportTimeouts, host_and_port};
+use crate::transport::error::{SendFault, SendRefusal};
+use crate::transport::network_policy::NetworkPolicy;
+use crate::transport::settings::{FieldProblem, invalid_setting};
+use crate::transport::tls::{CustomAuthority, client_config};
 
 /// Bytes of an HTTP response of an external system that are read.
 pub(super) const TRANSPORT_ANSWER_BYTES_MAX: usize = 256 * 1024;

@@ -4,17 +4,15 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::transport::{
-    directory::DirectoryTarget,
-    email::EmailTarget,
-    ftp::FtpTarget,
-    mail::MailAddress,
-    network_policy::NetworkPolicy,
-    s3::S3Target,
-    settings::{FieldProblem, SettingsReader},
-    sftp::SftpTarget,
-    webhook::WebhookTarget,
-};
+use crate::transport::directory::DirectoryTarget;
+use crate::transport::email::EmailTarget;
+use crate::transport::ftp::FtpTarget;
+use crate::transport::mail::MailAddress;
+use crate::transport::network_policy::NetworkPolicy;
+use crate::transport::s3::S3Target;
+use crate::transport::settings::{FieldProblem, SettingsReader};
+use crate::transport::sftp::SftpTarget;
+use crate::transport::webhook::WebhookTarget;
 use model::account::ChannelMethod;
 
 /// The validated settings of a channel's method.

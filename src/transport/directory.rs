@@ -10,12 +10,10 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use tokio::io::AsyncWriteExt;
 
 use crate::runtime::modes;
-use crate::transport::{
-    conversation::{RemoteConversation, TransportTimeouts},
-    error::{SendError, SendFault, SendRefusal, SendStep},
-    file::{OutgoingFile, OutgoingReader},
-    settings::{FieldProblem, FolderPath, SettingsReader},
-};
+use crate::transport::conversation::{RemoteConversation, TransportTimeouts};
+use crate::transport::error::{SendError, SendFault, SendRefusal, SendStep};
+use crate::transport::file::{OutgoingFile, OutgoingReader};
+use crate::transport::settings::{FieldProblem, FolderPath, SettingsReader};
 
 /// The mode of delivered folders, before the umask.
 const FOLDER_MODE: u32 = 0o755;

@@ -1,16 +1,14 @@
 //! Sends files by mail: as attachments if they fit into a mail, otherwise as links.
 
 use crate::runtime::limits;
-use crate::transport::{
-    DeliveryParcel, Introduction,
-    conversation::{RemoteConversation, TransportTimeouts},
-    error::{SendError, SendFault, SendStep},
-    file::{OutgoingFile, OutgoingReader},
-    line::one_line,
-    mail::{Attachment, Mail, MailAddress},
-    mailer::Mailer,
-    settings::{FieldProblem, SettingsReader, invalid_setting},
-};
+use crate::transport::conversation::{RemoteConversation, TransportTimeouts};
+use crate::transport::error::{SendError, SendFault, SendStep};
+use crate::transport::file::{OutgoingFile, OutgoingReader};
+use crate::transport::line::one_line;
+use crate::transport::mail::{Attachment, Mail, MailAddress};
+use crate::transport::mailer::Mailer;
+use crate::transport::settings::{FieldProblem, SettingsReader, invalid_setting};
+use crate::transport::{DeliveryParcel, Introduction};
 
 /// The recipients of a channel that sends mails.
 #[derive(Debug)]

@@ -5,12 +5,10 @@
 
 use std::{io, sync::Arc};
 
-use suppaftp::{
-    FtpError, Mode,
-    tokio::{AsyncRustlsConnector, AsyncRustlsFtpStream},
-    tokio_rustls::TlsConnector,
-    types::FileType,
-};
+use suppaftp::tokio::{AsyncRustlsConnector, AsyncRustlsFtpStream};
+use suppaftp::tokio_rustls::TlsConnector;
+use suppaftp::types::FileType;
+use suppaftp::{FtpError, Mode};
 use tokio::io::AsyncWriteExt;
 
 use crate::runtime::limits;

@@ -1,28 +1,18 @@
 //! Mails: validated parts, composed into a MIME message.
 
-use std::{
-    fmt,
-    str::FromStr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use lettre::{
-    Message,
-    address::Envelope,
-    message::{
-        Attachment as Part, Mailbox, MultiPart, SinglePart,
-        header::{ContentType, HeaderName, HeaderValue},
-    },
-};
+use lettre::Message;
+use lettre::address::Envelope;
+use lettre::message::header::{ContentType, HeaderName, HeaderValue};
+use lettre::message::{Attachment as Part, Mailbox, MultiPart, SinglePart};
 
 use crate::runtime::limits;
-use crate::transport::{
-    error::{SendFault, SendRefusal},
-    file::{check_id, is_name},
-};
+use crate::transport::error::{SendFault, SendRefusal};
+use crate::transport::file::{check_id, is_name};
 
 /// Bytes of one header value of a mail.
 const MAIL_HEADER_BYTES_MAX: usize = 8 * 1024;

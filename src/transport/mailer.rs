@@ -10,12 +10,10 @@ use lettre::transport::smtp::{
 
 use crate::runtime::config::{MailTls, SecretSource};
 use crate::runtime::{limits, modes};
-use crate::transport::{
-    conversation::{RemoteConversation, TransportTimeouts, host_and_port},
-    error::{SendError, SendFault, SendRefusal, SendStep},
-    mail::{ComposedMail, Mail, MailAddress},
-    tls::CustomAuthority,
-};
+use crate::transport::conversation::{RemoteConversation, TransportTimeouts, host_and_port};
+use crate::transport::error::{SendError, SendFault, SendRefusal, SendStep};
+use crate::transport::mail::{ComposedMail, Mail, MailAddress};
+use crate::transport::tls::CustomAuthority;
 
 /// The SMTP server that relays our mails.
 #[derive(Clone, Debug)]

@@ -3,15 +3,11 @@
 //! A user's channel must not give access to the service's machine or network. Addresses are checked after name
 //! resolution, when the connection is made, which also prevents DNS rebinding.
 
-use std::{
-    io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use reqwest::{
-    Url,
-    dns::{Addrs, Name, Resolve, Resolving},
-};
+use reqwest::Url;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::net::{TcpStream, lookup_host};
 
 use crate::transport::error::SendRefusal;

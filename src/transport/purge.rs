@@ -9,12 +9,10 @@ use reqwest::{Client, Method, RequestBuilder, StatusCode, Url};
 use crate::runtime::config::{Cdn, FieldName};
 use crate::runtime::error::{Error, ErrorKind, Result, chain};
 use crate::runtime::tls_client::read_body;
-use crate::transport::{
-    client::{self, TRANSPORT_ANSWER_BYTES_MAX, host_and_port_of},
-    conversation::TransportTimeouts,
-    network_policy::NetworkPolicy,
-    tls::CustomAuthority,
-};
+use crate::transport::client::{self, TRANSPORT_ANSWER_BYTES_MAX, host_and_port_of};
+use crate::transport::conversation::TransportTimeouts;
+use crate::transport::network_policy::NetworkPolicy;
+use crate::transport::tls::CustomAuthority;
 use model::ContentHash;
 
 /// Purge addresses, of CDNs or of our own caches.

@@ -5,31 +5,29 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, stream::FuturesUnordered};
+use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::client::{
+    ClientOptions, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
+    HttpResponseBody, HttpService,
+};
+use object_store::path::Path;
 use object_store::{
     Attribute, Attributes, MultipartUpload, ObjectStore, PutMultipartOptions, PutOptions,
     PutPayload, RetryConfig,
-    aws::{AmazonS3, AmazonS3Builder},
-    client::{
-        ClientOptions, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest,
-        HttpResponse, HttpResponseBody, HttpService,
-    },
-    path::Path,
 };
 use parking_lot::Mutex;
 
 use crate::runtime::limits;
 use crate::runtime::tls_client::read_body;
-use crate::transport::{
-    client::{self, TRANSPORT_ANSWER_BYTES_MAX, address, host_and_port_of},
-    conversation::{RemoteConversation, TransportTimeouts},
-    error::{SendError, SendFault, SendStep},
-    file::{OutgoingFile, OutgoingReader},
-    network_policy::NetworkPolicy,
-    settings::{
-        FieldProblem, FolderPath, SettingsReader, TransportSecret, invalid_setting, missing,
-    },
-    tls::{CustomAuthority, read_authority},
+use crate::transport::client::{self, TRANSPORT_ANSWER_BYTES_MAX, address, host_and_port_of};
+use crate::transport::conversation::{RemoteConversation, TransportTimeouts};
+use crate::transport::error::{SendError, SendFault, SendStep};
+use crate::transport::file::{OutgoingFile, OutgoingReader};
+use crate::transport::network_policy::NetworkPolicy;
+use crate::transport::settings::{
+    FieldProblem, FolderPath, SettingsReader, TransportSecret, invalid_setting, missing,
 };
+use crate::transport::tls::{CustomAuthority, read_authority};
 
 /// Bytes of one part of a large upload to S3, and of the largest upload in one piece.
 const S3_PART_BYTES: usize = 8 * 1024 * 1024;

@@ -4,31 +4,26 @@
 //! with a different key. Ed25519 and ECDSA keys are supported. RSA is not supported, because its implementation
 //! has a timing side channel (RUSTSEC-2023-0071).
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, OnceLock},
-};
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
 
-use russh::{
-    client::{self, AuthResult, Handle, KeyboardInteractiveAuthResponse},
-    keys::{
-        Algorithm, HashAlg, PrivateKey, PrivateKeyWithHashAlg, PublicKey, PublicKeyOrCertificate,
-        decode_secret_key, ssh_key::Kdf,
-    },
+use russh::client::{self, AuthResult, Handle, KeyboardInteractiveAuthResponse};
+use russh::keys::ssh_key::Kdf;
+use russh::keys::{
+    Algorithm, HashAlg, PrivateKey, PrivateKeyWithHashAlg, PublicKey, PublicKeyOrCertificate,
+    decode_secret_key,
 };
 use russh_sftp::client::{Config, RawSftpSession};
 
 use crate::runtime::limits;
-use crate::transport::{
-    conversation::{RemoteConversation, TransportTimeouts, host_and_port},
-    error::{SendError, SendFault, SendRefusal, SendStep},
-    file::OutgoingFile,
-    network_policy::NetworkPolicy,
-    settings::{
-        FieldProblem, FolderPath, SettingsReader, TransportSecret, invalid_setting, missing,
-    },
-    sftp_folder::RemoteFolder,
+use crate::transport::conversation::{RemoteConversation, TransportTimeouts, host_and_port};
+use crate::transport::error::{SendError, SendFault, SendRefusal, SendStep};
+use crate::transport::file::OutgoingFile;
+use crate::transport::network_policy::NetworkPolicy;
+use crate::transport::settings::{
+    FieldProblem, FolderPath, SettingsReader, TransportSecret, invalid_setting, missing,
 };
+use crate::transport::sftp_folder::RemoteFolder;
 
 /// Prompts of one keyboard-interactive login that are answered with the password.
 const SFTP_PROMPTS_MAX: usize = 4;

@@ -1,17 +1,14 @@
 //! A folder on an SSH server, over SFTP version 3.
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use russh_sftp::{
-    client::{RawSftpSession, error::Error},
-    protocol::{FileAttributes, OpenFlags, Packet, StatusCode},
-};
+use russh_sftp::client::RawSftpSession;
+use russh_sftp::client::error::Error;
+use russh_sftp::protocol::{FileAttributes, OpenFlags, Packet, StatusCode};
 
-use crate::transport::{
-    conversation::RemoteConversation,
-    error::{SendError, SendFault, SendStep},
-    file::{OutgoingFile, OutgoingReader},
-    settings::FolderPath,
-};
+use crate::transport::conversation::RemoteConversation;
+use crate::transport::error::{SendError, SendFault, SendStep};
+use crate::transport::file::{OutgoingFile, OutgoingReader};
+use crate::transport::settings::FolderPath;
 
 /// Bytes of one write over SFTP; every server accepts 32 KiB.
 const SFTP_WRITE_BYTES: usize = 32 * 1024;

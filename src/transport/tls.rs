@@ -3,10 +3,8 @@
 use rustls::ClientConfig;
 
 pub use crate::runtime::tls_client::CustomAuthority;
-use crate::transport::{
-    error::{SendFault, SendRefusal},
-    settings::{FieldProblem, SettingsReader, invalid_setting},
-};
+use crate::transport::error::{SendFault, SendRefusal};
+use crate::transport::settings::{FieldProblem, SettingsReader, invalid_setting};
 
 /// Reads the setting `ca`; a missing setting means no further authority.
 pub(super) fn read_authority(

@@ -13,10 +13,8 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 use jiff::Timestamp;
 use tokio::{runtime::Handle, task::JoinHandle};
 
-use super::{
-    Auth,
-    throttle::{EvaluatedAttempt, ThrottleDecision, ThrottleSubject},
-};
+use super::Auth;
+use super::throttle::{EvaluatedAttempt, ThrottleDecision, ThrottleSubject};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{FAILED_LOGINS_MAX, SWEEP_ROWS};
 

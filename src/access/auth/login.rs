@@ -11,12 +11,10 @@ use std::{net::IpAddr, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{
-    Auth, AuthMethod, Principal,
-    attempt::{AttemptOutcome, CachedVerdict, VerificationAttempt},
-    device::{DeviceCookie, DeviceKey, DeviceOwner},
-    throttle::{ThrottleDecision, ThrottleSubject, device_key},
-};
+use super::attempt::{AttemptOutcome, CachedVerdict, VerificationAttempt};
+use super::device::{DeviceCookie, DeviceKey, DeviceOwner};
+use super::throttle::{ThrottleDecision, ThrottleSubject, device_key};
+use super::{Auth, AuthMethod, Principal};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::telemetry;
 use crate::storage::audit::{self, AuditAction};

@@ -3,10 +3,8 @@
 //! A password must be long, and must not be one of the passwords that attackers try first. There are no rules
 //! about kinds of characters, because they make passwords worse (NIST SP 800-63B §3.1.1.2, OWASP ASVS 5 6.2).
 
-use std::{
-    io::{BufRead, BufReader},
-    net::IpAddr,
-};
+use std::io::{BufRead, BufReader};
+use std::net::IpAddr;
 
 use flate2::read::GzDecoder;
 

@@ -5,16 +5,12 @@
 //! waited for [`HASH_QUIET_WAIT`] is computed by an extra thread with normal priority, which pauses for
 //! fifteen times as long as it works.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    net::IpAddr,
-    panic::{self, AssertUnwindSafe},
-    sync::{
-        Arc,
-        mpsc::{self, Receiver, SyncSender},
-    },
-    thread,
-};
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread;
 
 use argon2::{Algorithm, Argon2, Params, PasswordHash, PasswordHasher, PasswordVerifier, Version};
 use parking_lot::{Condvar, Mutex};

@@ -8,12 +8,10 @@
 //! Counters are held in memory and also in the database, so that nodes share them and they survive a restart:
 //! each failure is written there, and an attempt merges the counters that its transaction reads.
 
-use std::{
-    collections::HashMap,
-    net::IpAddr,
-    sync::atomic::{AtomicU32, Ordering},
-    time::Duration,
-};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;

@@ -5,10 +5,8 @@ use std::net::IpAddr;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
 
-use super::{
-    error::{OAuthErrorCode, TokenError},
-    parameters::{OAuthParameters, decode},
-};
+use super::error::{OAuthErrorCode, TokenError};
+use super::parameters::{OAuthParameters, decode};
 use crate::access::auth::Auth;
 use crate::runtime::error::{Error, ErrorKind};
 use crate::storage::audit::{self, AuditAction, AuditOutcome, ObjectKind};

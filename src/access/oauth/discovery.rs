@@ -3,10 +3,8 @@
 use serde_json::{Value, json};
 use strum::VariantNames;
 
-use super::{
-    claims,
-    request::{Prompt, ResponseType},
-};
+use super::claims;
+use super::request::{Prompt, ResponseType};
 use model::account::{GrantType, Scope};
 
 /// Returns the document at `/.well-known/openid-configuration`.

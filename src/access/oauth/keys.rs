@@ -1,18 +1,13 @@
 //! The keys that sign id tokens: RSA with 2048 bits, stored in the database.
 
-use aws_lc_rs::{
-    encoding::{AsDer, Pkcs8V1Der},
-    error::Unspecified,
-    rsa::{KeyPair, KeySize},
-};
-use base64::{
-    Engine, engine::general_purpose::STANDARD, engine::general_purpose::URL_SAFE_NO_PAD,
-};
+use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
+use aws_lc_rs::error::Unspecified;
+use aws_lc_rs::rsa::{KeyPair, KeySize};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use jiff::Timestamp;
-use jsonwebtoken::{
-    Algorithm, EncodingKey, Header,
-    jwk::{AlgorithmParameters, Jwk},
-};
+use jsonwebtoken::jwk::{AlgorithmParameters, Jwk};
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use serde_json::{Map, Value, json};
 
 use crate::runtime::error::{Error, Result};

@@ -5,11 +5,9 @@ use std::fmt;
 
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-use super::{
-    error::{AuthorizationError, OAuthErrorCode, description},
-    parameters::OAuthParameters,
-    redirect_response::{self, ResponseMode},
-};
+use super::error::{AuthorizationError, OAuthErrorCode, description};
+use super::parameters::OAuthParameters;
+use super::redirect_response::{self, ResponseMode};
 use crate::runtime::limits::ECHO_BYTES_MAX;
 use model::account::{GrantType, OAuthClient, Scope, ScopeSet};
 

@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{
-    Buyer, ItemFacts, Orders, coverage,
-    purchase::{PurchaseOutcome, PurchaseRequest},
-    report::OrderVisibility,
-};
+use super::purchase::{PurchaseOutcome, PurchaseRequest};
+use super::report::OrderVisibility;
+use super::{Buyer, ItemFacts, Orders, coverage};
 use crate::access::auth::Principal;
 use crate::runtime::error::Result;
 use crate::storage::database::{DbError, OrdersOf, ReadTx};

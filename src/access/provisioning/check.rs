@@ -1,15 +1,11 @@
 //! Validates the references of an accounts file's entries, to each other and to the database.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fmt::Display,
-    hash::Hash,
-};
+use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
+use std::hash::Hash;
 
-use super::{
-    AccountsError,
-    file::{PlacedEntry, ValidAccounts},
-};
+use super::AccountsError;
+use super::file::{PlacedEntry, ValidAccounts};
 use crate::storage::database::ReadTx;
 use model::account::accounts_file::{AgreementEntry, ClientEntry, ProductEntry, UserEntry};
 use model::account::{AgreementId, OrganizationId, ProductId};

@@ -1,9 +1,7 @@
 //! Restores a backup.
 
-use std::{
-    fs::{self, File},
-    path::Path,
-};
+use std::fs::{self, File};
+use std::path::Path;
 
 use super::copying::{
     CopyEvent, CopyListener, CopyParameters, CopyTally, copy_named_originals, store_failed,

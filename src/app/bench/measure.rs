@@ -1,11 +1,9 @@
 //! Renders one kind of rendition for some time, and measures it.
 
-use std::{
-    collections::BTreeMap,
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
-    thread,
-    time::Duration,
-};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use serde::Serialize;
 use tokio::runtime::Runtime;

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use tokio::{
-    sync::{Semaphore, SemaphorePermit, watch},
-    time::sleep,
-};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::time::sleep;
 
 use crate::runtime::error::{Error, Result};
 use crate::runtime::fair_queue::RequestClient;

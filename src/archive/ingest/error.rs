@@ -1,13 +1,11 @@
 //! The reasons why an item is not ingested.
 
-use std::{
-    any::Any,
-    fmt,
-    io::ErrorKind,
-    panic::{AssertUnwindSafe, catch_unwind},
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::any::Any;
+use std::fmt;
+use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::runtime::programs::ProgramError;
 use crate::storage::blobs::StoreError;

@@ -1,10 +1,8 @@
 //! Finds files and folders to ingest, and reads files under limits.
 
-use std::{
-    ffi::OsStr,
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use super::pinned_path::PinnedPath;
 use super::{

@@ -5,17 +5,13 @@
 //! The chunks are sorted into their original order before they are written: if two lines identify the same item,
 //! the later one wins.
 
-use std::{
-    collections::BTreeMap,
-    fs::File,
-    io::{self, BufRead, BufReader},
-    ops::{ControlFlow, Range},
-    path::Path,
-    sync::{
-        Arc,
-        mpsc::{Receiver, Sender, SyncSender, channel, sync_channel},
-    },
-};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::ops::{ControlFlow, Range};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use jiff::Timestamp;
 use parking_lot::Mutex;

@@ -1,10 +1,8 @@
 //! Ingests PDF, EPS and MP4 files, and creates their previews.
 
-use std::{
-    fs::File,
-    io::{BufReader, Read},
-    path::{Path, PathBuf},
-};
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
 
 use super::{
     FileName, Ingest, IngestError, IngestResult, LoadedPhotograph, catch_panics, photograph,

@@ -28,14 +28,12 @@ mod uploads;
 
 mod write;
 
-use std::{
-    collections::HashMap,
-    fmt::Display,
-    io,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::{Timestamp, tz::TimeZone};
 use parking_lot::Mutex;

@@ -4,13 +4,11 @@
 //! Replacing a folder or a file with a link at any moment therefore has no effect. Readers that need a path,
 //! including other processes, get the path of the opened file in `/proc`.
 
-use std::{
-    ffi::OsStr,
-    fs::File,
-    io::{self, Write},
-    os::fd::{AsRawFd, OwnedFd},
-    path::{Component, Path, PathBuf},
-};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 

@@ -4,10 +4,8 @@
 //! The file in a folder applies to everything in the folder and below it. If several folders state a property, the
 //! statement of the nearest folder counts.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::io;
+use std::path::{Path, PathBuf};
 
 use api::ingest::RIGHTS_STATEMENT_BYTES_MAX;
 

@@ -1,10 +1,8 @@
 //! The spool: uploaded files in the data directory, stored until their item is ingested.
 
-use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, Write},
-    path::{Path, PathBuf},
-};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 

@@ -10,13 +10,11 @@
 //! 3. An ingest that commits after the announcement notices it in its own transaction, and checks whether its originals
 //!    still exist ([`OriginalsGuard`]).
 
-use std::{
-    collections::VecDeque,
-    io,
-    sync::Arc,
-    thread::{self, ScopedJoinHandle},
-    time::Duration,
-};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, ScopedJoinHandle};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use uuid::Uuid;

@@ -1,10 +1,8 @@
 //! Blocking jobs, each on a dedicated thread.
 
-use std::{
-    fmt::Display,
-    sync::mpsc::{self, RecvTimeoutError, TryRecvError},
-    time::Duration,
-};
+use std::fmt::Display;
+use std::sync::mpsc::{self, RecvTimeoutError, TryRecvError};
+use std::time::Duration;
 
 use super::{FailureLog, JobSpec, RunOutcome, wait_after};
 use crate::cluster::guard::ClusterGuard;

@@ -1,9 +1,7 @@
 //! Sends the heartbeat of a node, ends incarnations whose heartbeats have expired, and acquires free leases.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use uuid::Uuid;
 

@@ -24,16 +24,11 @@ mod slot;
 mod tests;
 mod volume;
 
-use std::{
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicI64, Ordering},
-        mpsc,
-    },
-    thread::JoinHandle,
-    time::Duration,
-};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};

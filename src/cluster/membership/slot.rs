@@ -4,11 +4,9 @@
 //! Each process over one directory has its own file. A copy of the directory contains copies of the names:
 //! see [`NodeSlot::rename`].
 
-use std::{
-    fs::{File, OpenOptions, TryLockError},
-    io::{self, Read, Seek, Write},
-    path::Path,
-};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::Path;
 
 use uuid::Uuid;
 

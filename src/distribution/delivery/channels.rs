@@ -10,11 +10,8 @@ use jiff::Timestamp;
 use serde_json::Map;
 use tokio::task::spawn_blocking;
 
-use super::{
-    Deliveries,
-    merge::{KnownSettings, merge, refuse_masks},
-    view,
-};
+use super::merge::{KnownSettings, merge, refuse_masks};
+use super::{Deliveries, view};
 use crate::access::auth::Principal;
 use crate::access::provisioning::{
     ChannelProblem, channel_formats, channel_settings, shown_settings,

@@ -8,10 +8,9 @@ use strum::VariantNames;
 use tokio::{sync::watch, time::Instant};
 use uuid::Uuid;
 
-use super::{
-    AttemptFailure, Deliveries, DeliverySettings, backoff::outcome_after, collect,
-    collect::CollectedFiles, formats,
-};
+use super::backoff::outcome_after;
+use super::collect::CollectedFiles;
+use super::{AttemptFailure, Deliveries, DeliverySettings, collect, formats};
 use crate::access::auth::Principal;
 use crate::cluster::jobs::{self, BackgroundJob, JobSpec, RunOutcome};
 use crate::cluster::membership::{InFlightTasks, limits::OUTCOME_RETRY_INTERVAL};

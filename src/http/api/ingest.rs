@@ -1,15 +1,11 @@
 //! Publishes and withdraws items over HTTP, for providers: callers with [`ROLE_PROVIDER`] (contract ingest-8).
 
 use api::ingest::{ItemPath, PutItem, RIGHTS_STATEMENT_BYTES_MAX, WithdrawItem};
-use axum::{
-    body::Body,
-    extract::{
-        DefaultBodyLimit, FromRequest, Multipart, Request,
-        multipart::{Field, MultipartError},
-    },
-    http::{HeaderMap, HeaderValue, StatusCode, header},
-    response::Response,
-};
+use axum::body::Body;
+use axum::extract::multipart::{Field, MultipartError};
+use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
 use bytes::Bytes;
 use futures_util::StreamExt;
 

@@ -3,10 +3,8 @@
 
 use api::Json;
 use api::ingest::{ChangeItem, ItemEdit, ItemPropertyEdit, ListItemChanges, LoadStoredItem};
-use axum::{
-    http::{HeaderMap, header},
-    response::Response,
-};
+use axum::http::{HeaderMap, header};
+use axum::response::Response;
 use bytes::Bytes;
 
 use super::ingest::{authorize_provider, no_item, readable_key, upload_error};

@@ -1,10 +1,8 @@
 //! The responses of the JSON APIs, which are never kept, and their errors.
 
-use axum::{
-    body::Body,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
-    response::Response,
-};
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
 use bytes::Bytes;
 use serde::Serialize;
 

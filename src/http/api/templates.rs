@@ -5,10 +5,8 @@ use api::uploads::{
     UpdateTemplate,
 };
 use api::{Json, Tagged};
-use axum::{
-    http::{HeaderValue, StatusCode, header},
-    response::Response,
-};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
 
 use super::ingest::require_provider;
 use super::item_edits::{expected_version, version_conflict, with_tag};

@@ -1,45 +1,34 @@
 //! Serves one connection from accept to close, with or without TLS.
 
-use crate::http::listener::{
-    body::{RequestBody, ResponseBody},
-    counters::{ConnectionCounters, InFlightRequest},
-    counting_stream::CountingStream,
-    limits::ListenerLimits,
-    monitor::{ConnectionFault, ConnectionMonitor, ConnectionVerdict},
-    refusal::{self, ConnectionLimit},
-    tls::Certificate,
-};
+use crate::http::listener::body::{RequestBody, ResponseBody};
+use crate::http::listener::counters::{ConnectionCounters, InFlightRequest};
+use crate::http::listener::counting_stream::CountingStream;
+use crate::http::listener::limits::ListenerLimits;
+use crate::http::listener::monitor::{ConnectionFault, ConnectionMonitor, ConnectionVerdict};
+use crate::http::listener::refusal::{self, ConnectionLimit};
+use crate::http::listener::tls::Certificate;
 use crate::runtime::telemetry::{self, GaugeGuard};
-use axum::{
-    body::Body,
-    http::{Request, Response, Version},
-};
+use axum::body::Body;
+use axum::http::{Request, Response, Version};
 use hyper::{body::Incoming, service::service_fn};
-use hyper_util::{
-    rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::conn::auto,
-};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
 use model::network;
-use std::{
-    collections::HashMap,
-    convert::Infallible,
-    io,
-    net::{IpAddr, SocketAddr},
-    pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
-    sync::watch,
-    time::{Interval, MissedTickBehavior, interval, timeout},
-};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 use tokio_rustls::server::TlsStream;
 use tower::{Service, ServiceExt};
 

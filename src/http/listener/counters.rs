@@ -3,14 +3,11 @@
 //! The socket, request bodies and response bodies increment them; the connection's tick samples them. Nothing
 //! on the hot path reads a clock or sets a timer.
 
-use std::{
-    io,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
-    },
-    task::Poll,
-};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::task::Poll;
 
 /// Shared counters of one connection.
 ///

@@ -1,16 +1,13 @@
 //! The socket of one connection, with counters.
 
 use crate::http::listener::counters::ConnectionCounters;
-use std::{
-    io::{self, IoSlice},
-    pin::Pin,
-    sync::{Arc, atomic::Ordering::Relaxed},
-    task::{Context, Poll, ready},
-};
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
-};
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 
 /// A TCP stream that counts the bytes it reads and resets the connection when asked to.
 ///

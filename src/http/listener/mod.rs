@@ -39,12 +39,10 @@ use crate::runtime::telemetry;
 use futures_util::FutureExt;
 use model::{Backoff, RetryPolicy};
 use std::{io, net::SocketAddr, panic::AssertUnwindSafe, sync::Arc, time::Duration};
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::watch,
-    task::JoinSet,
-    time::{sleep, timeout},
-};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 /// Exponential backoff after failed accepts.
 const ACCEPT_RETRIES: RetryPolicy =

@@ -2,12 +2,10 @@
 
 use crate::runtime::telemetry;
 use std::{net::SocketAddr, time::Duration};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-    task::JoinSet,
-    time::timeout,
-};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 /// Most refusals that are sent at once; further connections are closed without a response.
 const REFUSALS_MAX: usize = 64;

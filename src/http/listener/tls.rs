@@ -6,14 +6,12 @@
 
 use crate::runtime::error::{Error, ErrorKind, Result};
 use jiff::Timestamp;
-use rustls::{
-    CertificateError, RootCertStore, ServerConfig,
-    client::verify_server_cert_signed_by_trust_anchor,
-    crypto::aws_lc_rs,
-    pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject},
-    server::ParsedCertificate,
-    version,
-};
+use rustls::client::verify_server_cert_signed_by_trust_anchor;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, RootCertStore, ServerConfig, version};
 use std::{fmt, fs, io::Read, path::Path, sync::Arc, time::Duration};
 use tokio_rustls::TlsAcceptor;
 

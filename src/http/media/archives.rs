@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::{
-    http::{HeaderMap, Method},
-    response::Response,
-};
+use axum::http::{HeaderMap, Method};
+use axum::response::Response;
 
 use crate::access::auth::Principal;
 use crate::access::orders::ConfirmedPayers;

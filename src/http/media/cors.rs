@@ -4,10 +4,8 @@
 //! A script chooses `Authorization` and `ak` itself. The browser adds a session cookie on its own, so a response
 //! that only the cookie permits has none of these headers. `http/api_addresses.rs` is about the APIs.
 
-use axum::{
-    http::{HeaderMap, StatusCode, header},
-    response::Response,
-};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::Response;
 
 use crate::http::protocol::cors::set;
 use crate::http::protocol::respond;

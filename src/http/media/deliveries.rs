@@ -1,10 +1,8 @@
 //! Deliveries that an item's URL with `channel` triggers (contract deliveries-1).
 
-use axum::{
-    body::Body,
-    http::{HeaderValue, Method, StatusCode, Uri, header},
-    response::Response,
-};
+use axum::body::Body;
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::Response;
 
 use crate::distribution::delivery::{DeliveryRequest, view};
 use crate::http::cache_policy::CachePolicy;

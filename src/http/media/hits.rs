@@ -7,12 +7,10 @@
 
 use std::sync::Arc;
 
-use axum::{
-    body::Body,
-    extract::Request,
-    http::{HeaderMap, HeaderName, Method, StatusCode, header},
-    response::Response,
-};
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use axum::response::Response;
 use moka::sync::Cache;
 
 use crate::http::AppState;

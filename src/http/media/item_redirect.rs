@@ -1,9 +1,7 @@
 //! The redirect from the URL of an item to its page on the customer web site.
 
-use axum::{
-    http::{HeaderValue, StatusCode, header},
-    response::Response,
-};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
 
 use crate::http::cache_policy::CachePolicy;
 use crate::http::protocol::respond;

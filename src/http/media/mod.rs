@@ -16,11 +16,9 @@ mod timing;
 
 use std::{net::IpAddr, sync::Arc};
 
-use axum::{
-    extract::{Request, State},
-    http::{HeaderMap, HeaderValue, Method, Uri, header},
-    response::Response,
-};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, Uri, header};
+use axum::response::Response;
 
 use crate::access::auth::Principal;
 use crate::http::protocol::respond;

@@ -1,10 +1,8 @@
 //! The redirect from two spellings of a media URL to its plain one, so that caches in front of the service store one
 //! answer for all of them (contract media-9).
 
-use axum::{
-    http::{HeaderValue, StatusCode, header},
-    response::Response,
-};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
 
 use crate::http::cache_policy::CachePolicy;
 use crate::http::media::cors;

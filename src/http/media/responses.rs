@@ -1,10 +1,8 @@
 //! The responses that send media: preconditions, ranges, the purchase and the headers.
 
-use axum::{
-    body::Body,
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
-    response::Response,
-};
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::Response;
 use jiff::Timestamp;
 
 use crate::access::auth::Principal;

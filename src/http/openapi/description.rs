@@ -1,9 +1,7 @@
 //! The OpenAPI document, ready to be served, and the operations that can be tried.
 
-use axum::{
-    http::{HeaderMap, Method},
-    response::Response,
-};
+use axum::http::{HeaderMap, Method};
+use axum::response::Response;
 use minijinja::Value as PageValue;
 use serde_json::Value;
 

@@ -16,10 +16,8 @@ mod trial;
 pub(super) mod tests;
 
 use api::operator::LoadOpenApi;
-use axum::{
-    http::{HeaderValue, header},
-    response::Response,
-};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
 
 use crate::http::api::binding::{ApiRequest, BoundEndpoints};
 use crate::http::cache_policy::CachePolicy;

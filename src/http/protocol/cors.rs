@@ -1,11 +1,9 @@
 //! CORS: lets scripts of any site call an address.
 
-use axum::{
-    extract::Request,
-    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
-    middleware::Next,
-    response::Response,
-};
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
 
 use crate::http::protocol::respond;
 

@@ -1,9 +1,7 @@
 //! Marks the responses of deprecated interfaces (contract api-20).
 
-use axum::{
-    http::{HeaderName, HeaderValue, header},
-    response::Response,
-};
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::Response;
 
 /// The `Deprecation` field of RFC 9745. The interfaces were deprecated before this service implemented them; the
 /// date is the first day of that year.

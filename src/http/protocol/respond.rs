@@ -1,10 +1,8 @@
 //! Builds responses: the one table from error kinds to statuses (contract api-15), and JSON.
 
-use axum::{
-    body::Body,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
-    response::Response,
-};
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
 use bytes::Bytes;
 
 use crate::runtime::error::ErrorKind;

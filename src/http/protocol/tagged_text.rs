@@ -1,10 +1,8 @@
 //! Texts that are constant while the process runs, served with their entity tags.
 
-use axum::{
-    body::Body,
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
-    response::Response,
-};
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::Response;
 use bytes::Bytes;
 
 use crate::http::protocol::compression::ImmutableResponse;

@@ -1,12 +1,10 @@
 //! Calls the APIs from pages, in the same process and through the same router as external requests, so that every
 //! function of a page is available to programs.
 
-use axum::{
-    Router,
-    body::{Body, HttpBody, to_bytes},
-    http::{HeaderValue, Method, Request, StatusCode, header},
-    response::Response,
-};
+use axum::Router;
+use axum::body::{Body, HttpBody, to_bytes};
+use axum::http::{HeaderValue, Method, Request, StatusCode, header};
+use axum::response::Response;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

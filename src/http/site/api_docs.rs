@@ -1,9 +1,7 @@
 //! The documentation page of the APIs, which is rendered at start.
 
-use axum::{
-    http::{HeaderMap, Method},
-    response::Response,
-};
+use axum::http::{HeaderMap, Method};
+use axum::response::Response;
 use minijinja::{Value as PageValue, context};
 
 use crate::http::openapi::description::ApiDocument;

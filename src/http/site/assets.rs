@@ -9,12 +9,10 @@
 
 use std::sync::LazyLock;
 
-use axum::{
-    body::Body,
-    extract::Path,
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
-    response::Response,
-};
+use axum::body::Body;
+use axum::extract::Path;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::Response;
 use rust_embed::{EmbeddedFile, RustEmbed};
 
 use crate::http::cache_policy::CachePolicy;

@@ -1,11 +1,9 @@
 //! The authorization endpoint of OAuth2 and OpenID Connect, and the consent form (contract login-1, RFC 6749, RFC
 //! 9207).
 
-use axum::{
-    extract::{Request, State},
-    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
-    response::Response,
-};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::Response;
 use jiff::Timestamp;
 use minijinja::context;
 

@@ -1,11 +1,9 @@
 //! Handles the items of a collection: adds them from other pages, reorders and removes them.
 
-use axum::{
-    Router,
-    extract::Path,
-    http::StatusCode,
-    routing::{get, post},
-};
+use axum::Router;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use axum::routing::{get, post};
 use minijinja::{context, value::Serde};
 
 use super::api_client::{ApiRefusal, encode_segment};

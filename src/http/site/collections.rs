@@ -5,12 +5,10 @@
 
 use std::collections::HashMap;
 
-use axum::{
-    Router,
-    extract::Path,
-    http::StatusCode,
-    routing::{get, post},
-};
+use axum::Router;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use axum::routing::{get, post};
 use minijinja::{context, value::Serde};
 use serde::Serialize;
 use serde_json::Value;

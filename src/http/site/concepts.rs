@@ -6,11 +6,9 @@ use std::collections::HashSet;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-use super::{
-    SiteRequest,
-    concept_names::{CodeNames, ConceptNames, FacetValue, property},
-    language::{self, PageLanguage},
-};
+use super::SiteRequest;
+use super::concept_names::{CodeNames, ConceptNames, FacetValue, property};
+use super::language::{self, PageLanguage};
 use crate::runtime::clock;
 use crate::runtime::error::Result;
 use crate::storage::search::{

@@ -6,10 +6,8 @@
 //! login shows the input and asks for confirmation, so a different site cannot make a browser submit a form. Secrets are
 //! left out and must be entered again, because a different user may log in.
 
-use axum::{
-    http::{HeaderMap, StatusCode, header},
-    response::Response,
-};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::Response;
 use minijinja::{context, value::Serde};
 
 use super::{AppState, FormFields, kept_labels, login};

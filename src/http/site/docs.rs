@@ -7,19 +7,15 @@
 //!
 //! The documentation is in English. The navigation around it is in the visitor's language.
 
-use axum::{
-    Router,
-    extract::Path,
-    http::{HeaderMap, Method},
-    routing::get,
-};
+use axum::Router;
+use axum::extract::Path;
+use axum::http::{HeaderMap, Method};
+use axum::routing::get;
 use minijinja::{Value as PageValue, context, value::Serde};
 
-use super::{
-    AppState, PageResult, SiteRequest, language, not_found,
-    scheme::{self, ColourScheme},
-    snippets::{CodeSnippets, SnippetCall, file_name, target},
-};
+use super::scheme::{self, ColourScheme};
+use super::snippets::{CodeSnippets, SnippetCall, file_name, target};
+use super::{AppState, PageResult, SiteRequest, language, not_found};
 use crate::http::cache_policy;
 use crate::http::openapi::{SampleBody, TrialOperation};
 use crate::http::site::pages;

@@ -6,11 +6,9 @@ use std::collections::HashSet;
 use api::content::{FacetCount, FacetCounts};
 use serde::Serialize;
 
-use super::{
-    SiteRequest,
-    concepts::PageNames,
-    search_form::{FACET_ORDER, SearchForm},
-};
+use super::SiteRequest;
+use super::concepts::PageNames;
+use super::search_form::{FACET_ORDER, SearchForm};
 use query::{Facet, FilterField, ItemFilter};
 
 /// Maximum number of values of a facet on the page, unless more of them are active filters.

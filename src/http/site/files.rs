@@ -4,11 +4,9 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{
-    api_client::text,
-    download_panel::DownloadPanel,
-    item_summary::{media_base, own_address, rendition},
-};
+use super::api_client::text;
+use super::download_panel::DownloadPanel;
+use super::item_summary::{media_base, own_address, rendition};
 use crate::media::access;
 use crate::runtime::error::{Error, Result};
 use model::item::has_picture;

@@ -6,19 +6,17 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::api_client::{ApiCall, text};
+use super::back_link::BackLink;
+use super::credit::credit_line;
+use super::item_from_path::{ItemFromPath, no_item};
+use super::item_rights::{self, ItemRights};
+use super::item_summary::{ItemPicture, ItemSummary, key_of, media_base, own_address, rendition};
+use super::originals::DraggedFile;
+use super::search_form::SearchForm;
 use super::{
-    ApiRefusal, MemberForm, PageResult, SiteRequest,
-    api_client::{ApiCall, text},
-    back_link::BackLink,
-    collections,
-    credit::credit_line,
-    download_panel, files, form_refusal,
-    item_from_path::{ItemFromPath, no_item},
-    item_rights::{self, ItemRights},
-    item_summary::{ItemPicture, ItemSummary, key_of, media_base, own_address, rendition},
-    originals::DraggedFile,
-    search_form::SearchForm,
-    similar_items, status_of,
+    ApiRefusal, MemberForm, PageResult, SiteRequest, collections, download_panel, files,
+    form_refusal, similar_items, status_of,
 };
 use crate::http::form::see_other;
 use crate::http::site::login_url::login_url;

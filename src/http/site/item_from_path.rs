@@ -1,9 +1,7 @@
 //! The item that the path of a request names.
 
-use axum::{
-    extract::{FromRequestParts, Path},
-    http::request::Parts,
-};
+use axum::extract::{FromRequestParts, Path};
+use axum::http::request::Parts;
 
 use super::PageError;
 use crate::http::AppState;

@@ -5,11 +5,9 @@ use minijinja::Value as PageValue;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{
-    SiteRequest,
-    item_summary::ItemPicture,
-    source_types::{self, AiUse},
-};
+use super::SiteRequest;
+use super::item_summary::ItemPicture;
+use super::source_types::{self, AiUse};
 use metadata::rights::{DATA_MINING, DIGITAL_SOURCE_TYPES};
 use model::ItemKey;
 

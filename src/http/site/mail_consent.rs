@@ -1,12 +1,10 @@
 //! The page of the consent link in mails to recipients other than the sending user. The recipient accepts or stops
 //! such mails without a login.
 
-use axum::{
-    Router,
-    extract::{Path, Request, State},
-    response::Response,
-    routing::get,
-};
+use axum::Router;
+use axum::extract::{Path, Request, State};
+use axum::response::Response;
+use axum::routing::get;
 use minijinja::context;
 
 use crate::http::AppState;

@@ -58,14 +58,13 @@ pub(crate) mod unsubscribe;
 
 use std::{marker::PhantomData, ops::Deref, str::FromStr, sync::Arc};
 
-use axum::{
-    Extension, Router,
-    extract::{FromRequest, FromRequestParts, Request, State},
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
-    middleware::Next,
-    response::{IntoResponse, Response},
-    routing::{get, post},
-};
+use axum::extract::{FromRequest, FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Router};
 use minijinja::{Value as PageValue, context, value::merge_maps};
 
 pub use account::ChannelForm;

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use axum::{
-    Router,
-    extract::Path,
-    routing::{get, post},
-};
+use axum::Router;
+use axum::extract::Path;
+use axum::routing::{get, post};
 use minijinja::{Value as PageValue, context, value::Serde};
 
 use super::api_client::{ApiRefusal, encode_segment};

@@ -1,10 +1,8 @@
 //! Renders pages with their common context and security headers, and renders error pages.
 
-use axum::{
-    body::Body,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
-    response::Response,
-};
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
 use minijinja::{Value, context, value::Serde};
 
 use crate::http::cache_policy::CachePolicy;

@@ -2,11 +2,9 @@
 
 use std::net::IpAddr;
 
-use axum::{
-    extract::{Path, Request, State},
-    http::{HeaderMap, StatusCode, header},
-    response::Response,
-};
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::Response;
 use jiff::Timestamp;
 use minijinja::{Value, context};
 

@@ -3,23 +3,17 @@
 use api::content::SearchResult;
 use api::{Answer, Endpoint, NoBody, target};
 use axum::http::StatusCode;
-use minijinja::{
-    Value as PageValue, context,
-    value::{Serde, merge_maps},
-};
+use minijinja::value::{Serde, merge_maps};
+use minijinja::{Value as PageValue, context};
 
-use super::{
-    ApiRefusal, PageResult, SiteRequest,
-    back_link::{self, PART_PARAMETER},
-    collections, facets,
-    highlight::QueryWords,
-    item_summary::ItemSummary,
-    notification_form::NotificationForm,
-    notifications::NOTIFICATIONS,
-    query_reading::{QueryNotice, QueryReading},
-    search_form::{ResultScope, SearchForm},
-    status_of, times,
-};
+use super::back_link::{self, PART_PARAMETER};
+use super::highlight::QueryWords;
+use super::item_summary::ItemSummary;
+use super::notification_form::NotificationForm;
+use super::notifications::NOTIFICATIONS;
+use super::query_reading::{QueryNotice, QueryReading};
+use super::search_form::{ResultScope, SearchForm};
+use super::{ApiRefusal, PageResult, SiteRequest, collections, facets, status_of, times};
 use crate::http::form::see_other;
 use crate::http::site::login_url::login_url;
 use crate::runtime::clock;

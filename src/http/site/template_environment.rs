@@ -3,10 +3,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use jiff::{Timestamp, Zoned, civil::Date, tz::TimeZone};
-use minijinja::{
-    Environment, UndefinedBehavior,
-    value::{Rest, Serde, Value},
-};
+use minijinja::value::{Rest, Serde, Value};
+use minijinja::{Environment, UndefinedBehavior};
 
 use crate::http::site::item_links::ItemLinks;
 use crate::http::site::language::{PageLanguage, fill_placeholders};

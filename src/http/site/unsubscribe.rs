@@ -1,11 +1,9 @@
 //! The page of the unsubscribe link in mails, which works with one click and without a login (RFC 8058).
 
-use axum::{
-    Router,
-    extract::{Path, State},
-    response::Response,
-    routing::get,
-};
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use axum::routing::get;
 use minijinja::context;
 
 use crate::distribution::notifications::LinkedSubscription;

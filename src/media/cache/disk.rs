@@ -5,20 +5,16 @@
 //! over one data directory share the files but not the index: a file that a different process evicted is a miss,
 //! and a file that a different process wrote is found only after the next start.
 
-use std::{
-    fs::{self, File},
-    io::{self, Write},
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use moka::{notification::RemovalCause, sync::Cache};
 use uuid::Uuid;
 
-use super::{
-    Partitions, RenditionBody,
-    record::{decode, encode},
-};
+use super::record::{decode, encode};
+use super::{Partitions, RenditionBody};
 use crate::media::plan::CacheClass;
 use crate::runtime::limits::UPLOAD_ABANDONED;
 use model::ContentHash;

@@ -9,11 +9,9 @@ mod body;
 mod disk;
 mod record;
 
-use std::{
-    path::Path,
-    sync::{Arc, LazyLock},
-    time::Duration,
-};
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use moka::sync::Cache;
 

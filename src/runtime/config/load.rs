@@ -1,10 +1,8 @@
 //! Reads the settings from file, environment and flags into one map of texts.
 
-use std::{
-    collections::BTreeMap,
-    env, fmt, fs,
-    path::{Path, PathBuf, absolute},
-};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf, absolute};
+use std::{env, fmt, fs};
 
 use super::{Config, ConfigError, NAMES, SettingOrigin};
 

@@ -14,11 +14,9 @@ mod secret;
 mod sizes;
 mod value;
 
-use std::{
-    collections::BTreeMap,
-    net::SocketAddr,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use strum::IntoStaticStr;

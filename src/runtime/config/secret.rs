@@ -1,11 +1,9 @@
 //! Secrets from a setting or from a file that a setting names.
 
-use std::{
-    fmt,
-    fs::File,
-    io::{self, Read},
-    path::{Path, PathBuf},
-};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 /// Maximum bytes of a secret in a file; a cloud's session token has a few thousand.
 const BYTES_MAX: u64 = 64 * 1024;

@@ -1,11 +1,9 @@
 //! The types of settings, with their parsing and printing.
 
-use std::{
-    fmt,
-    net::{IpAddr, SocketAddr},
-    ops::RangeInclusive,
-    path::PathBuf,
-};
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
 use strum::{EnumString, IntoStaticStr, VariantNames};
 

@@ -1,15 +1,13 @@
 //! Runs one program with capped output, and kills it at its timeout.
 
-use std::{
-    ffi::OsString,
-    io::{self, Read},
-    os::unix::process::ExitStatusExt,
-    path::Path,
-    process::{Child, Command, ExitStatus, Stdio},
-    sync::mpsc,
-    thread,
-    time::Duration,
-};
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use super::ProgramError;
 use crate::runtime::limits::PROGRAM_OUTPUT_BYTES_MAX;

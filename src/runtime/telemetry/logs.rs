@@ -1,22 +1,18 @@
 //! Writes log lines: their format, filter and destination.
 
-use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, IsTerminal, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
-use tracing_subscriber::{
-    EnvFilter, Layer, Registry,
-    fmt::{self, writer::BoxMakeWriter},
-    layer::SubscriberExt,
-    reload,
-    util::SubscriberInitExt,
-};
+use tracing_subscriber::fmt;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, Registry, reload};
 
 use super::{LOG_LINES_LOST, LogFormat};
 use crate::runtime::clock::Stopwatch;

@@ -5,18 +5,12 @@ use std::{collections::HashMap, fmt, future::Future, pin::Pin};
 use opentelemetry::KeyValue;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use opentelemetry_otlp::{Protocol, RetryPolicy, SpanExporter, WithExportConfig, WithHttpConfig};
-use opentelemetry_sdk::{
-    Resource,
-    trace::{SpanData, SpanExporter as _},
-};
-use reqwest::{
-    Client,
-    header::{HeaderName, HeaderValue},
-};
-use tokio::{
-    sync::{mpsc, watch},
-    time::{MissedTickBehavior, interval, timeout},
-};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
+use reqwest::Client;
+use reqwest::header::{HeaderName, HeaderValue};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::TraceSetup;
 use crate::runtime::error::{Error, Result};

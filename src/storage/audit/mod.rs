@@ -12,15 +12,11 @@
 mod event;
 mod throttled;
 
-use std::{
-    cell::{Cell, RefCell},
-    future::Future,
-    net::IpAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-};
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use jiff::Timestamp;
 use parking_lot::Mutex;

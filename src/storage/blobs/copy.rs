@@ -1,10 +1,8 @@
 //! Copies blobs into a folder: into a backup, and back from it.
 
-use std::{
-    fs::{self, File},
-    io::Write,
-    path::Path,
-};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
 
 use uuid::Uuid;
 

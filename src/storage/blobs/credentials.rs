@@ -3,10 +3,8 @@
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use object_store::{
-    CredentialProvider,
-    aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredential},
-};
+use object_store::CredentialProvider;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredential};
 use parking_lot::Mutex;
 
 use super::{StoreResult, bad};

@@ -5,10 +5,8 @@
 //! several machines build them once. The side files of a bucket are also cached on the disk, since each
 //! render of a picture needs its side file.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::bucket::Bucket;
 use super::derived_folder::{DerivedFolder, DerivedKind};

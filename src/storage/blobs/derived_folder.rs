@@ -1,10 +1,8 @@
 //! A folder of derived files: each kind has a folder of its own.
 
-use std::{
-    fs,
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 use uuid::Uuid;

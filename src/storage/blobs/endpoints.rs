@@ -7,28 +7,22 @@
 //!
 //! The bucket counts as failing if no address answered. A failing address proves nothing while others answer.
 
-use std::{
-    fmt,
-    future::Future,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::{
-    FutureExt, StreamExt, TryStreamExt,
-    stream::{self, BoxStream},
-};
+use futures_util::stream::{self, BoxStream};
+use futures_util::{FutureExt, StreamExt, TryStreamExt};
+use object_store::aws::AmazonS3;
+use object_store::multipart::{MultipartStore, PartId};
+use object_store::path::Path;
 use object_store::{
     CopyOptions, Error, Extensions, GetOptions, GetResult, ListResult, MultipartUpload,
     ObjectMeta, ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload,
     PutResult, Result, UploadPart,
-    aws::AmazonS3,
-    multipart::{MultipartStore, PartId},
-    path::Path,
 };
 
 use super::circuit_breaker::{BucketFault, CircuitBreaker};

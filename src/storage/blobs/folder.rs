@@ -3,12 +3,10 @@
 //! A write creates a file in `tmp/`, flushes it to disk and renames it. Then the folder is flushed. A crash
 //! leaves a whole blob, or a file in `tmp/` that the next start removes.
 
-use std::{
-    fs::{self, File, Metadata, OpenOptions},
-    io::{self, Read, Write},
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use uuid::Uuid;
 

@@ -7,15 +7,11 @@
 //! earlier one, which has the same archive id. The path of a folder cannot, because it may differ between
 //! machines.
 
-use std::{
-    fs::{self, File},
-    io,
-    sync::{
-        OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::fs::{self, File};
+use std::io;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;

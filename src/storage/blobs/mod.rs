@@ -24,13 +24,11 @@ mod side_file_cache;
 mod tests;
 mod written;
 
-use std::{
-    io,
-    ops::Range,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 pub use bucket::StartPolicy;
 use bucket::{Bucket, BucketObject};

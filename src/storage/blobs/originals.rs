@@ -1,11 +1,9 @@
 //! Stores originals in a bucket: `originals/ab/cdef…` by hash.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    ops::Range,
-    path::Path,
-};
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::Path;
 
 use bytes::Bytes;
 

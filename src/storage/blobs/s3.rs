@@ -4,34 +4,28 @@
 //! from the environment, a timeout for every wait. No body is longer than the requested range, so each is
 //! read whole, and a body that breaks off is retried like a missing answer.
 
-use std::{
-    fmt,
-    future::Future,
-    io,
-    path::PathBuf,
-    sync::{Arc, atomic::AtomicUsize},
-    time::Duration,
-};
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+use std::{fmt, io};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use object_store::{
-    BackoffConfig, ObjectStore, RetryConfig,
-    aws::{AmazonS3, AmazonS3Builder},
-    client::{
-        ClientOptions, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest,
-        HttpResponse, HttpResponseBody, HttpService,
-    },
+use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::client::{
+    ClientOptions, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
+    HttpResponseBody, HttpService,
 };
+use object_store::{BackoffConfig, ObjectStore, RetryConfig};
 use reqwest::{Client, Response, Url};
 
-use super::{
-    StoreError, StoreResult, bad,
-    circuit_breaker::{BucketFault, CircuitBreaker},
-    credentials::CredentialSource,
-    endpoints::FailoverStore,
-    s3_answer::{NO_ANSWER, describe, failure_reason, likely_setting},
-};
+use super::circuit_breaker::{BucketFault, CircuitBreaker};
+use super::credentials::CredentialSource;
+use super::endpoints::FailoverStore;
+use super::s3_answer::{NO_ANSWER, describe, failure_reason, likely_setting};
+use super::{StoreError, StoreResult, bad};
 use crate::runtime::error::chain;
 use crate::runtime::tls_client::{CustomAuthority, http_client};
 use crate::runtime::{limits, telemetry};

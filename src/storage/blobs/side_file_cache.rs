@@ -3,10 +3,8 @@
 //! The oldest files are evicted first. Readers detect a damaged copy. A copy that cannot be written is
 //! missing from the cache.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 

@@ -3,11 +3,9 @@
 //! The service and every command share the lock. A change of the schema or of the whole archive needs it
 //! exclusively, because the other processes rely on them. The lock is advisory: it binds only this program.
 
-use std::{
-    fs::{File, OpenOptions, TryLockError},
-    io,
-    path::Path,
-};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::Path;
 
 use super::error::{DbError, DbResult};
 use crate::runtime::modes;

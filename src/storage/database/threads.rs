@@ -1,15 +1,11 @@
 //! Runs the threads that own the connections, with a bounded queue for each kind of work.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-        mpsc::{self, Receiver, SyncSender, TrySendError},
-    },
-    thread::{self, JoinHandle},
-    time::Duration,
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use super::engine::{ConnectionPurpose, DatabaseEngine, EngineConnection, Read, WriteMode};
 use super::error::{DbError, DbResult};

@@ -3,12 +3,10 @@
 //! The first key is the current one, except during a rotation. The file is created and replaced atomically,
 //! and file and folder are flushed to disk before a value is sealed with one of its keys.
 
-use std::{
-    fs::{self, File, OpenOptions, TryLockError},
-    io::{self, Read, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
-    path::Path,
-};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
 
 use super::{SecretError, SecretKey};
 use crate::runtime::modes;

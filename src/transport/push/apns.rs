@@ -10,12 +10,10 @@ use parking_lot::Mutex;
 use reqwest::{Client, Url, header::HeaderValue};
 use serde_json::{Value, json};
 
-use super::{
-    PushMessage,
-    client::{self, PushReply},
-    error::PushError,
-    payload::{FittedTexts, data, fit_payload},
-};
+use super::PushMessage;
+use super::client::{self, PushReply};
+use super::error::PushError;
+use super::payload::{FittedTexts, data, fit_payload};
 use crate::runtime::limits;
 use crate::transport::client::host_and_port_of;
 use model::ContentHash;

@@ -12,13 +12,11 @@ use reqwest::{Client, Url};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use super::{
-    PushMessage,
-    apns::secret,
-    client::{self, PushReply},
-    error::PushError,
-    payload::{FittedTexts, data, fit_payload},
-};
+use super::PushMessage;
+use super::apns::secret;
+use super::client::{self, PushReply};
+use super::error::PushError;
+use super::payload::{FittedTexts, data, fit_payload};
 use crate::runtime::limits;
 use crate::transport::client::host_and_port_of;
 

@@ -7,12 +7,10 @@ use jsonwebtoken::EncodingKey;
 use reqwest::{Url, header::HeaderValue};
 use serde_json::Value;
 
-use super::{
-    PushServices,
-    apns::{ApnsClient, ApnsSigner, ProviderTokens},
-    client::{self, HttpVersions},
-    fcm::{FcmClient, ServiceAccount},
-};
+use super::PushServices;
+use super::apns::{ApnsClient, ApnsSigner, ProviderTokens};
+use super::client::{self, HttpVersions};
+use super::fcm::{FcmClient, ServiceAccount};
 use crate::runtime::config::{self, BaseUrl};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::tls_client::CustomAuthority;

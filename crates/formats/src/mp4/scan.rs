@@ -1,9 +1,7 @@
 //! Scans the top-level boxes of a file for the index, the media data and the fragments.
 
-use std::{
-    io::{Read, Seek, SeekFrom},
-    ops::Range,
-};
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
 
 use crate::mp4::box_kind::BoxKind;
 use crate::mp4::boxes::BoxHeader;

@@ -1,10 +1,8 @@
 //! Completes a document at ingest, and computes the time by which items are ordered.
 
-use jiff::{
-    Timestamp,
-    civil::{Date, Time},
-    tz::TimeZone,
-};
+use jiff::Timestamp;
+use jiff::civil::{Date, Time};
+use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 
 use super::Document;

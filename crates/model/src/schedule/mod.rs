@@ -16,11 +16,9 @@ mod check;
 mod tests;
 
 use croner::{Cron, CronPattern, Weekday, parser::CronParser, parser::Seconds, parser::Year};
-use jiff::{
-    SignedDuration, Timestamp, Unit,
-    civil::{Date, DateTime, DateTimeRound, Time},
-    tz::{Offset, TimeZone},
-};
+use jiff::civil::{Date, DateTime, DateTimeRound, Time};
+use jiff::tz::{Offset, TimeZone};
+use jiff::{SignedDuration, Timestamp, Unit};
 use thiserror::Error;
 
 use crate::limits::SCHEDULE_DAYS_MAX;

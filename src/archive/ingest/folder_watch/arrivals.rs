@@ -1,11 +1,9 @@
 //! Lists the inputs in a watched folder.
 
-use std::{
-    fs::{self, DirEntry},
-    io,
-    path::{Path, PathBuf},
-    time::SystemTime,
-};
+use std::fs::{self, DirEntry};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::archive::ingest::files::{DOCUMENT, RIGHTS_FILE, extension, media_type};
 use crate::runtime::limits::{INGEST_DEPTH_MAX, ITEM_FILES_MAX};

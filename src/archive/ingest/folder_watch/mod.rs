@@ -5,13 +5,11 @@
 
 mod arrivals;
 
-use std::{
-    collections::HashMap,
-    ffi::{OsStr, OsString},
-    fs, io,
-    ops::ControlFlow,
-    path::{Path, PathBuf},
-};
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use jiff::Timestamp;
 use parking_lot::Mutex;

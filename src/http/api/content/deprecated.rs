@@ -6,10 +6,8 @@ use api::content::{SearchOrder, SearchPeriod};
 use api::search::{
     AgreementsOfKey, ListAgreementsOfKey, ProductOfKey, SearchOrderOfKey, SearchWithKey,
 };
-use axum::{
-    http::{StatusCode, Uri},
-    response::Response,
-};
+use axum::http::{StatusCode, Uri};
+use axum::response::Response;
 use jiff::Timestamp;
 
 use super::parameters::{self, SearchContext};

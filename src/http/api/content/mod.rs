@@ -14,10 +14,9 @@ use std::{net::IpAddr, sync::Arc};
 
 use api::content::{ANY_MEDIA_TYPE, SearchItems, StreamItems, SuggestTexts};
 use api::search::{ListAgreementsOfKey, SearchWithKey};
-use axum::{
-    http::{HeaderMap, Uri, request::Parts},
-    response::Response,
-};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
 use jiff::Timestamp;
 
 use crate::access::auth::Principal;

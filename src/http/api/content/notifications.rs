@@ -5,11 +5,9 @@
 
 use std::time::Duration;
 
-use axum::{
-    body::Body,
-    http::{HeaderValue, StatusCode},
-    response::Response,
-};
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
 use uuid::Uuid;
 
 use api::notifications::{

@@ -4,11 +4,9 @@ use api::Json;
 use api::operation::{
     DownloadQuery, DownloadStatistics, ExportDownloads, ListRange, LoadDownloads,
 };
-use axum::{
-    body::Body,
-    http::{HeaderValue, StatusCode, header},
-    response::Response,
-};
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
 use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
 
 use crate::access::orders::{DayRange, StatisticsRequest, downloads_as_csv};

@@ -12,14 +12,13 @@ use api::uploads::{
     AppendToUpload, CreateUpload, DescribeUpload, DiscardUpload, ListUploads, LoadUpload,
     PreviewUpload, PublishUpload, Upload,
 };
-use axum::{
-    Router,
-    body::Body,
-    extract::State,
-    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
-    response::Response,
-    routing::options,
-};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use axum::routing::options;
 use futures_util::StreamExt;
 use uuid::Uuid;
 

@@ -4,11 +4,9 @@ use api::Json;
 use api::uploads::{
     DescribeUpload, PreviewUpload, PublishUpload, UploadDescription, UploadPublish,
 };
-use axum::{
-    body::Body,
-    http::{HeaderValue, StatusCode},
-    response::Response,
-};
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
 
 use super::{find, require_uploader, unknown_id};
 use crate::access::auth::Principal;

@@ -1,9 +1,7 @@
 //! The headers of the protocol tus 1.0.0 for resumable uploads (<https://tus.io/protocols/resumable-upload>).
 
-use axum::{
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
-    response::Response,
-};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::checksum::ALGORITHM_NAMES;

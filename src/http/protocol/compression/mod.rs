@@ -19,13 +19,11 @@ use std::{
     borrow::Cow, collections::HashMap, num::NonZero, sync::Arc, thread::available_parallelism,
 };
 
-use axum::{
-    body::{Body, HttpBody, to_bytes},
-    extract::Request,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
-    middleware::Next,
-    response::Response,
-};
+use axum::body::{Body, HttpBody, to_bytes};
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
 use bytes::Bytes;
 use parking_lot::RwLock;
 use tokio::sync::Semaphore;

@@ -12,10 +12,8 @@ mod security;
 mod user_access;
 mod users;
 
-use axum::{
-    Router,
-    routing::{get, post},
-};
+use axum::Router;
+use axum::routing::{get, post};
 use minijinja::{Value as PageValue, context, value::Serde};
 use serde_json::json;
 

@@ -1,9 +1,7 @@
 //! `/account/security`: the visitor's password, sessions, API keys and the applications that may act for the visitor.
 
-use axum::{
-    extract::{FromRequest, Path, Request, State},
-    http::{HeaderValue, StatusCode, header},
-};
+use axum::extract::{FromRequest, Path, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
 use minijinja::{context, value::Serde};
 
 use super::{MemberForm, MemberRequest, PageResult, SiteRequest};

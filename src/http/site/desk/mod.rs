@@ -14,11 +14,9 @@ mod selection;
 mod templates;
 mod upload;
 
-use axum::{
-    Router,
-    http::HeaderMap,
-    routing::{get, post},
-};
+use axum::Router;
+use axum::http::HeaderMap;
+use axum::routing::{get, post};
 
 use super::{
     DeferredForm, MemberForm, MemberRequest, PageError, PageResult, SiteRequest, VisitorCheck,

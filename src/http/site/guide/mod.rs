@@ -13,12 +13,10 @@ mod words;
 
 use std::{collections::BTreeMap, sync::OnceLock};
 
-use axum::{
-    Router,
-    extract::Path,
-    http::{HeaderMap, Method, StatusCode},
-    routing::get,
-};
+use axum::Router;
+use axum::extract::Path;
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::routing::get;
 use minijinja::{Value as PageValue, context, value::Serde};
 use rust_embed::RustEmbed;
 

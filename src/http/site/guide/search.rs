@@ -7,10 +7,8 @@
 //! guides come first, then the reference, then contract and internals: a guide and the contract use the same
 //! words, and most visitors have a task. The score decides between sections of the same kind.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    ops::Bound,
-};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 
 use serde::Serialize;
 

@@ -6,11 +6,9 @@ use api::operation::{
     DownloadGrouping, DownloadQuery, DownloadRow, DownloadStatistics, ExportDownloads, ListRange,
     LoadDownloads,
 };
-use axum::{
-    body::{Body, to_bytes},
-    http::{StatusCode, header},
-    response::Response,
-};
+use axum::body::{Body, to_bytes};
+use axum::http::{StatusCode, header};
+use axum::response::Response;
 use jiff::{ToSpan, civil::Date};
 use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;

@@ -11,11 +11,9 @@ mod queues;
 mod records;
 
 use api::operation::ListRange;
-use axum::{
-    Router,
-    http::{HeaderMap, StatusCode},
-    routing::get,
-};
+use axum::Router;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::get;
 use minijinja::context;
 
 use super::account::ListPage;

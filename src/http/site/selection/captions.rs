@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use axum::{
-    body::Body,
-    http::{HeaderValue, StatusCode},
-    response::Response,
-};
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
 use minijinja::{context, value::Serde};
 use serde_json::Value;
 

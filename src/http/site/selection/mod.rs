@@ -10,19 +10,14 @@ mod shown_cost;
 
 use std::{collections::HashSet, sync::Arc};
 
-use axum::{
-    Router,
-    http::{HeaderMap, Method, StatusCode},
-    routing::{get, post},
-};
+use axum::Router;
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::routing::{get, post};
 use minijinja::context;
 
-use super::{
-    AppState, MemberForm, MemberRequest, PageError, PageResult,
-    api_client::{ApiCall, ApiRefusal},
-    item,
-    item_summary::key_of,
-};
+use super::api_client::{ApiCall, ApiRefusal};
+use super::item_summary::key_of;
+use super::{AppState, MemberForm, MemberRequest, PageError, PageResult, item};
 use crate::access::auth::Principal;
 use crate::access::orders::{ConfirmedPayers, PurchaseQuote};
 use crate::http::form::see_other;

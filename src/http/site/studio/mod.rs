@@ -8,25 +8,20 @@ mod crop_form;
 mod markup;
 mod proof;
 
-use axum::{
-    Router,
-    extract::Path,
-    http::StatusCode,
-    response::Response,
-    routing::{get, post},
-};
+use axum::Router;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::{get, post};
 use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{
-    AppState, MemberForm, PageError, PageResult, SiteRequest,
-    api_client::{ApiCall, ApiRefusal, text},
-    back_link::BackLink,
-    download_panel,
-    item_summary::{ItemPicture, rendition},
-    originals::bought_under,
-};
+use super::api_client::{ApiCall, ApiRefusal, text};
+use super::back_link::BackLink;
+use super::item_summary::{ItemPicture, rendition};
+use super::originals::bought_under;
+use super::{AppState, MemberForm, PageError, PageResult, SiteRequest, download_panel};
 use crate::http::form::see_other;
 use crate::http::media;
 use crate::http::protocol::disposition;

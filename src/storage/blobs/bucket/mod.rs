@@ -10,23 +10,18 @@
 mod object;
 mod upload;
 
-use std::{
-    fmt,
-    future::Future,
-    io,
-    ops::Range,
-    sync::{Arc, mpsc},
-    time::Duration,
-};
+use std::future::Future;
+use std::ops::Range;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use std::{fmt, io};
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use moka::sync::Cache;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload, path::Path};
-use tokio::{
-    runtime::{Builder, Runtime},
-    sync::Semaphore,
-};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 pub(super) use object::BucketObject;

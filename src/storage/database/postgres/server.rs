@@ -1,13 +1,11 @@
 //! Parses the address of the server and holds its connection settings.
 
-use std::{
-    error::Error as _,
-    net::IpAddr,
-    path::Path,
-    str::FromStr,
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
-    time::Duration,
-};
+use std::error::Error as _;
+use std::net::IpAddr;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs};

@@ -2,24 +2,18 @@
 //!
 //! Callers block. While one waits for an answer, its thread drives the asynchronous client, `tokio_postgres`.
 
-use std::{
-    cell::{Cell, RefCell},
-    collections::HashMap,
-    future::{Future, poll_fn},
-    panic::resume_unwind,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
-    time::Duration,
-};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::future::{Future, poll_fn};
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
 
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    runtime::{Builder, Handle, Runtime},
-    time::timeout,
-};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::time::timeout;
 use tokio_postgres::{AsyncMessage, SimpleQueryMessage, Statement, Transaction};
 
 use super::error::unreachable;

@@ -1,23 +1,18 @@
 //! Adapts rustls to the driver, for TLS connections to the server.
 
-use std::{
-    future::Future,
-    io,
-    path::Path,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::future::Future;
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use rustls::{
-    ClientConfig,
-    pki_types::{CertificateDer, ServerName, pem::PemObject},
-};
+use rustls::ClientConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_postgres::{
-    Socket,
-    tls::{ChannelBinding, MakeTlsConnect, TlsConnect},
-};
+use tokio_postgres::Socket;
+use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use crate::runtime::tls_client::{config_trusting, public_authorities};

@@ -1,18 +1,15 @@
 //! Runs transactions of PostgreSQL: statements, rows and values of the driver.
 
-use std::{
-    cell::Cell,
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    pin::pin,
-    time::Duration,
-};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::pin;
+use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use jiff::Timestamp;
-use tokio_postgres::{
-    IsolationLevel, Statement, Transaction, TransactionBuilder,
-    types::{FromSql, IsNull, ToSql, Type, private::BytesMut},
-};
+use tokio_postgres::types::private::BytesMut;
+use tokio_postgres::types::{FromSql, IsNull, ToSql, Type};
+use tokio_postgres::{IsolationLevel, Statement, Transaction, TransactionBuilder};
 
 use super::error::ParamMismatch;
 use super::session::{ConnectionDriver, ServerSession, number};

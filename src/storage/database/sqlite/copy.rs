@@ -1,15 +1,11 @@
 //! Copies the database while others write to it, and reads such a copy.
 
-use std::{
-    fs::{File, OpenOptions},
-    os::unix::fs::OpenOptionsExt,
-    path::Path,
-};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
-use rusqlite::{
-    OpenFlags,
-    backup::{Backup, StepResult},
-};
+use rusqlite::OpenFlags;
+use rusqlite::backup::{Backup, StepResult};
 
 use super::check;
 use super::connection::open_with;

@@ -3,10 +3,8 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{
-    CachedStatement, Statement, ToSql, params_from_iter,
-    types::{ToSqlOutput, ValueRef},
-};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{CachedStatement, Statement, ToSql, params_from_iter};
 
 use super::check;
 use crate::storage::database::engine::{

@@ -5,12 +5,9 @@
 
 use jiff::Timestamp;
 
-use super::{
-    ReadTx, WriteTx,
-    accounts::{USER_COLUMNS, read_user},
-    import::NewApiKey,
-    optional_time, parse, parse_json, read_agreements, time,
-};
+use super::accounts::{USER_COLUMNS, read_user};
+use super::import::NewApiKey;
+use super::{ReadTx, WriteTx, optional_time, parse, parse_json, read_agreements, time};
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{ResultRow, ToParam, params};
 use crate::storage::database::error::DbResult;

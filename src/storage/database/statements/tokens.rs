@@ -2,11 +2,8 @@
 
 use jiff::Timestamp;
 
-use super::{
-    ALL_BEHIND, ReadTx, WriteTx,
-    grants::{FAMILY_COLUMNS, RefreshToken, read_family, read_scopes},
-    parse, time,
-};
+use super::grants::{FAMILY_COLUMNS, RefreshToken, read_family, read_scopes};
+use super::{ALL_BEHIND, ReadTx, WriteTx, parse, time};
 use crate::runtime::limits::USED_REFRESH_TOKENS_MAX;
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
