@@ -43,7 +43,7 @@ use crate::http::api::binding::BoundEndpoints;
 use crate::runtime::config::NodeRole;
 use crate::runtime::error::{Error, ErrorKind};
 
-use media::hits::{self, MEDIA_ROUTE, RepeatableRequest};
+use media::hits::{self, RepeatableRequest};
 
 pub use media::crawlers::CrawlerHeaders;
 pub use media::hits::HitCache;
@@ -180,7 +180,7 @@ fn declared_endpoints() -> BoundEndpoints {
 
 fn media_routes() -> Router<AppState> {
     // The wildcard does not match the empty path, which is a malformed media URL, not an unknown page.
-    Router::new().route(MEDIA_ROUTE, any(media::media)).route("/media/", any(media::media))
+    Router::new().route("/media/{*path}", any(media::media)).route("/media/", any(media::media))
 }
 
 /// All routes for programs, except media.

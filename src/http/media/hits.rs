@@ -22,8 +22,8 @@ use crate::http::state::LiveSettings;
 use crate::media::{PublicRendition, RenditionSource};
 use crate::runtime::clock;
 
-/// The route of media URLs.
-pub(crate) const MEDIA_ROUTE: &str = "/media/{*path}";
+/// The route of media URLs, as the router names it.
+const MEDIA_ROUTE: &str = "/media/{*path}";
 /// Addresses whose responses are remembered; one takes about 3 kB.
 const RESPONSES_MAX: u64 = 20_000;
 /// Headers of requests whose response differs from a remembered one, or depends on the caller.
