@@ -1,7 +1,9 @@
 //! The renditions that URLs name without operations: the steps that make them, and their encoding.
 
 use super::MediaSettings;
-use imaging::{ImageFormat, OutputColour, OutputOptions, OutputSampling, RenderStep};
+use imaging::{
+    EncodeEffort, ImageFormat, OutputColour, OutputOptions, OutputSampling, RenderStep,
+};
 use model::item::RenditionScaling;
 use model::{RenditionName, RenditionUsage, RenditionVariant};
 
@@ -42,6 +44,7 @@ pub(super) fn output(
                 quality: media.hires_quality,
                 sampling: OutputSampling::Keep,
                 colour: OutputColour::Keep,
+                effort: EncodeEffort::Small,
                 bytes_max: None,
             })
         }
@@ -55,6 +58,7 @@ fn small_output(format: ImageFormat, quality: u8) -> OutputOptions {
         quality,
         sampling: OutputSampling::S420,
         colour: OutputColour::Srgb,
+        effort: EncodeEffort::Small,
         bytes_max: None,
     }
 }

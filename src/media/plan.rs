@@ -12,7 +12,7 @@ use super::resize::ShownPart;
 use super::{CatalogEntry, MediaSettings, access};
 use crate::runtime::config::{RenditionPreset, RenditionWidths};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use imaging::{ImageFormat, OutputOptions, RenderStep, output_size};
+use imaging::{EncodeEffort, ImageFormat, OutputOptions, RenderStep, output_size};
 use model::item::PictureFile;
 use model::media_url::{MediaPath, MediaTarget, PictureOperation};
 use model::{
@@ -21,7 +21,7 @@ use model::{
 };
 
 /// The format of plans; incremented if the same plan yields different bytes than in an earlier release.
-const FORMAT: u32 = 6;
+const FORMAT: u32 = 7;
 
 /// The long side in pixels up to which an open rendition with a size carries no more of the caption than the
 /// credits. In a list of search hits the whole caption would be the larger part of the bytes.
@@ -130,6 +130,13 @@ pub fn plan(
     }
     let standard =
         output.as_ref().and_then(|output| StandardSource::find(source, &steps, output, settings));
+    let is_kept = standard.is_some_and(|standard| standard.base.is_none());
+    if let Some(output) = &mut output
+        && !is_kept
+    {
+        // It is made while a request waits.
+        output.effort = EncodeEffort::Fast;
+    }
     let credits_only = steps != base && is_small(name, operations, size);
     let rights_usage = if credits_only { RenditionUsage::Thumbnail } else { name.usage };
     let plan = RenditionPlan {

@@ -6,7 +6,10 @@ use serde_json::json;
 
 use super::MediaSettings;
 use super::named_rendition::{output, scaling_steps};
-use imaging::{ImageFormat, OutputColour, OutputOptions, OutputSampling, RenderStep, scaled_size};
+use imaging::{
+    EncodeEffort, ImageFormat, OutputColour, OutputOptions, OutputSampling, RenderStep,
+    scaled_size,
+};
 use model::item::PictureFile;
 use model::{ContentHash, RenditionName, Size};
 
@@ -132,6 +135,7 @@ impl StandardRecipes {
                 quality: STANDARD_BASE_QUALITY,
                 sampling: OutputSampling::Keep,
                 colour: OutputColour::Srgb,
+                effort: EncodeEffort::Small,
                 bytes_max: None,
             };
             let step = RenderStep::Fit { long_px: base_px };

@@ -22,8 +22,8 @@ use std::{
 use criterion::{Criterion, criterion_group};
 use geometry::{Rect, Size};
 use imaging::{
-    ImageFormat, MarkKind, MarkSetup, Orientation, OutputColour, OutputOptions, OutputSampling,
-    RenderJob, RenderOutput, RenderSource, RenderStep, Watermark, render,
+    EncodeEffort, ImageFormat, MarkKind, MarkSetup, Orientation, OutputColour, OutputOptions,
+    OutputSampling, RenderJob, RenderOutput, RenderSource, RenderStep, Watermark, render,
 };
 use jpeg::codec::{ChromaSubsampling, read_header};
 use jpeg::samples::pictures::photograph;
@@ -63,6 +63,7 @@ fn recipe(operation: &str, at: (u32, u32)) -> Option<(Vec<RenderStep>, OutputOpt
         quality: 85,
         sampling: OutputSampling::S420,
         colour: OutputColour::Srgb,
+        effort: EncodeEffort::Small,
         bytes_max: None,
     };
     let hires = |quality| OutputOptions {
@@ -70,6 +71,7 @@ fn recipe(operation: &str, at: (u32, u32)) -> Option<(Vec<RenderStep>, OutputOpt
         quality,
         sampling: OutputSampling::Keep,
         colour: OutputColour::Keep,
+        effort: EncodeEffort::Small,
         bytes_max: None,
     };
     let preview = RenderStep::Fit { long_px: 1024 };

@@ -21,6 +21,7 @@ use std::sync::{Mutex, PoisonError};
 
 use geometry::{Rect, Size};
 use jpeg::codec::CodecError;
+pub use jpeg::encoder::EncodeEffort;
 use jpeg::scan::Scan;
 pub use jpeg::scan::ShouldContinue;
 use jpeg::scan::index::ScanIndex;
@@ -107,6 +108,9 @@ pub struct OutputOptions {
     pub sampling: OutputSampling,
     /// Colour space of the result.
     pub colour: OutputColour,
+    /// The time that encoding may take.
+    #[serde(skip_serializing_if = "is_small")]
+    pub effort: EncodeEffort,
     /// The quality is reduced until the file, without its metadata, has at most this many bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_max: Option<u64>,
@@ -134,6 +138,10 @@ impl OutputOptions {
 
 fn is_jpeg(format: &ImageFormat) -> bool {
     *format == ImageFormat::Jpeg
+}
+
+fn is_small(effort: &EncodeEffort) -> bool {
+    *effort == EncodeEffort::Small
 }
 
 /// One render: the original, the steps, and the options of the result.

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use geometry::{Rect, Size};
 use jpeg::codec::{self, ChromaSubsampling, DecodeScale};
-use jpeg::encoder::{self, EncodeOptions};
+use jpeg::encoder::{self, EncodeEffort, EncodeOptions};
 use jpeg::header::{HeaderLimits, JpegHeader};
 use jpeg::rewrite::colour_segments;
 use jpeg::samples::pictures::photograph;
@@ -50,7 +50,7 @@ fn renditions(criterion: &mut Criterion) {
     for (name, sampling) in
         [("4:2:0", ChromaSubsampling::Quarter), ("4:4:4", ChromaSubsampling::Full)]
     {
-        let options = EncodeOptions { quality: 85, sampling };
+        let options = EncodeOptions { quality: 85, sampling, effort: EncodeEffort::Small };
         group.bench_function(name, |bench| {
             bench.iter(|| encoder::encode(black_box(&pixels), &options).expect("a file"));
         });

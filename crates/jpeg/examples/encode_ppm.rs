@@ -2,19 +2,24 @@
 //! encoders.
 //!
 //! ```sh
-//! cargo run --release -p wirephoto-jpeg --example encode_ppm -- in.ppm out.jpg 85 420
+//! cargo run --release -p wirephoto-jpeg --example encode_ppm -- in.ppm out.jpg 85 420 small
 //! ```
 
 use std::error::Error;
 
 use geometry::Size;
 use jpeg::codec::{ChromaSubsampling, Pixels};
-use jpeg::encoder::{EncodeOptions, encode};
+use jpeg::encoder::{EncodeEffort, EncodeOptions, encode};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().collect();
-    let [_, input, output, quality, sampling] = arguments.as_slice() else {
-        return Err("usage: encode_ppm in.ppm out.jpg QUALITY 420|444".into());
+    let [_, input, output, quality, sampling, effort] = arguments.as_slice() else {
+        return Err("usage: encode_ppm in.ppm out.jpg QUALITY 420|444 small|fast".into());
+    };
+    let effort = match effort.as_str() {
+        "small" => EncodeEffort::Small,
+        "fast" => EncodeEffort::Fast,
+        other => return Err(format!("effort {other}, expected small or fast").into()),
     };
     let sampling = match sampling.as_str() {
         "420" => ChromaSubsampling::Quarter,
@@ -22,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         other => return Err(format!("sampling {other}, expected 420 or 444").into()),
     };
     let pixels = read_netpbm(&std::fs::read(input)?)?;
-    let file = encode(&pixels, &EncodeOptions { quality: quality.parse()?, sampling })?;
+    let file = encode(&pixels, &EncodeOptions { quality: quality.parse()?, sampling, effort })?;
     std::fs::write(output, file)?;
     Ok(())
 }

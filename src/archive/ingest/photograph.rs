@@ -9,8 +9,8 @@ use crate::media::original::{NewOriginal, OriginalStore};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::compute;
 use imaging::{
-    self, ImageFormat, Orientation, OutputColour, OutputOptions, OutputSampling, RasterError,
-    RenderJob, RenderOutput, RenderStep, ShouldContinue, Watermark,
+    self, EncodeEffort, ImageFormat, Orientation, OutputColour, OutputOptions, OutputSampling,
+    RasterError, RenderJob, RenderOutput, RenderStep, ShouldContinue, Watermark,
 };
 use jpeg::header::JpegHeader;
 use metadata::{FileMetadata, RightsMetadata};
@@ -83,6 +83,7 @@ impl CheckedPhotograph {
             // The result is discarded, so the fast encoder suffices.
             sampling: OutputSampling::Keep,
             colour: OutputColour::Keep,
+            effort: EncodeEffort::Fast,
             bytes_max: None,
         };
         // Colours do not affect whether the data can be decoded.
@@ -102,6 +103,7 @@ impl CheckedPhotograph {
             quality: PREVIEW_QUALITY,
             sampling: OutputSampling::S420,
             colour: OutputColour::Srgb,
+            effort: EncodeEffort::Fast,
             bytes_max: None,
         };
         // A baseline picture is decoded at a reduced scale, a progressive picture with all of its coefficients.

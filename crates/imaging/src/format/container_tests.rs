@@ -1,7 +1,7 @@
 //! Structure of WebP and AVIF files, read back chunk by chunk and box by box.
 
 use super::*;
-use crate::{OutputColour, OutputSampling};
+use crate::{EncodeEffort, OutputColour, OutputSampling};
 use ::jpeg::codec::{ChromaSubsampling, ColourSpace};
 
 fn file(format: ImageFormat, size: Size, channels: usize) -> Vec<u8> {
@@ -11,7 +11,14 @@ fn file(format: ImageFormat, size: Size, channels: usize) -> Vec<u8> {
     let (sampling, colour) = (OutputSampling::S420, OutputColour::Srgb);
     let picture = UnencodedPicture {
         pixels: Cow::Owned(Pixels { size, channels, data }),
-        output: OutputOptions { format, quality: 80, sampling, colour, bytes_max: None },
+        output: OutputOptions {
+            format,
+            quality: 80,
+            sampling,
+            colour,
+            effort: EncodeEffort::Small,
+            bytes_max: None,
+        },
         original: PictureHeader { size, space, chroma: ChromaSubsampling::Quarter },
         is_quarter_turned: false,
         inks_inverted: false,
@@ -197,6 +204,7 @@ fn a_side_that_a_format_does_not_hold_is_refused() {
                 quality: 80,
                 sampling: OutputSampling::S420,
                 colour: OutputColour::Srgb,
+                effort: EncodeEffort::Small,
                 bytes_max: None,
             },
             original: PictureHeader {

@@ -64,10 +64,10 @@ fn encode(picture: &UnencodedPicture<'_>) -> Result<Vec<u8>, RasterError> {
         OutputSampling::Keep => original.chroma,
     };
     let quality = picture.output.quality;
-    // Small renditions are sent far more often than they are encoded, so they use our slower encoder with smaller
-    // files. Only libjpeg-turbo writes four channels.
+    // Small renditions are sent more often than they are encoded, so they use our encoder with smaller files. Only libjpeg-turbo writes four channels.
     if picture.output.sampling == OutputSampling::S420 && picture.pixels.channels < 4 {
-        let options = encoder::EncodeOptions { quality, sampling: chroma };
+        let options =
+            encoder::EncodeOptions { quality, sampling: chroma, effort: picture.output.effort };
         return Ok(encoder::encode(&picture.pixels, &options)?);
     }
     let space = match picture.pixels.channels {

@@ -1,7 +1,7 @@
 //! Properties of every format, and the conversions and limits that all formats share.
 
 use super::*;
-use crate::OutputColour;
+use crate::{EncodeEffort, OutputColour};
 use ::jpeg::codec::{ChromaSubsampling, ColourSpace};
 use metadata::{Caption, WriteOptions};
 
@@ -14,6 +14,7 @@ fn picture(size: Size, channels: usize) -> UnencodedPicture<'static> {
             quality: 80,
             sampling: OutputSampling::Keep,
             colour: OutputColour::Keep,
+            effort: EncodeEffort::Small,
             bytes_max: None,
         },
         original: PictureHeader {

@@ -3,8 +3,8 @@
 use strum::IntoEnumIterator;
 
 use super::*;
-use crate::BandDecoder;
 use crate::mark::tests::text;
+use crate::{BandDecoder, EncodeEffort};
 use crate::{Orientation, OutputOptions, RenderSource, output_size};
 use geometry::CropError;
 use jpeg::IndexedJpeg;
@@ -19,6 +19,7 @@ const BEST: OutputOptions = OutputOptions {
     quality: 100,
     sampling: OutputSampling::Keep,
     colour: OutputColour::Keep,
+    effort: EncodeEffort::Small,
     bytes_max: None,
 };
 

@@ -3,7 +3,9 @@
 //! Planes have `f32` samples that are never rounded, so only the chroma subsampling itself loses information before
 //! quantisation.
 
+use super::EncodeEffort;
 use crate::codec::Pixels;
+use geometry::Size;
 
 /// One component of a picture on its own sample grid, with samples around zero: luma from -128 to 127, chroma of full
 /// size from -127.5 to 127.5, and chroma of half the size, which [`halved`] clamps, from -128 to 127.
@@ -27,34 +29,36 @@ const GREEN: f32 = 0.587;
 /// Weight of blue in luma.
 const BLUE: f32 = 0.114;
 
-/// The number of correction rounds in [`halved`].
-const CORRECTION_ROUNDS: usize = 3;
-
-/// Converts a grey picture of `width` × `height` pixels, one byte each, to its only plane.
-pub(super) fn grey_plane(pixels: &Pixels, width: usize, height: usize) -> Plane {
-    let samples = pixels.data.iter().map(|&value| f32::from(value) - LEVEL_SHIFT).collect();
-    Plane { width, height, samples }
+impl Plane {
+    fn new(size: Size, samples: Vec<f32>) -> Plane {
+        Plane { width: size.width as usize, height: size.height as usize, samples }
+    }
 }
 
-/// Converts an RGB picture of `width` × `height` pixels, three bytes each, to planes of full size: Y, Cb and Cr.
+/// Converts a grey picture, one byte for each pixel, to its only plane.
+pub(super) fn grey_plane(pixels: &Pixels) -> Plane {
+    let samples = pixels.data.iter().map(|&value| f32::from(value) - LEVEL_SHIFT).collect();
+    Plane::new(pixels.size, samples)
+}
+
+/// Converts an RGB picture, three bytes for each pixel, to planes of full size: Y, Cb and Cr.
 ///
 /// The chroma planes are the differences of blue and red from luma, scaled to the range of 8 bits (JFIF). Zero is
 /// their middle, so they need no [`LEVEL_SHIFT`].
-pub(super) fn ycbcr_planes(pixels: &Pixels, width: usize, height: usize) -> [Plane; 3] {
-    let mut luma = Vec::with_capacity(width * height);
-    let mut cb = Vec::with_capacity(width * height);
-    let mut cr = Vec::with_capacity(width * height);
+pub(super) fn ycbcr_planes(pixels: &Pixels) -> [Plane; 3] {
+    let mut planes: [Vec<f32>; 3] = std::array::from_fn(|_| vec![0.0; pixels.data.len() / 3]);
+    let [luma, cb, cr] = &mut planes;
     let (triples, _) = pixels.data.as_chunks::<3>();
-    for &[r, g, b] in triples {
+    for (((&[r, g, b], luma), cb), cr) in triples.iter().zip(luma).zip(cb).zip(cr) {
         let r = f32::from(r);
         let g = f32::from(g);
         let b = f32::from(b);
         let y = RED * r + GREEN * g + BLUE * b;
-        luma.push(y - LEVEL_SHIFT);
-        cb.push((b - y) * (0.5 / (1.0 - BLUE)));
-        cr.push((r - y) * (0.5 / (1.0 - RED)));
+        *luma = y - LEVEL_SHIFT;
+        *cb = (b - y) * (0.5 / (1.0 - BLUE));
+        *cr = (r - y) * (0.5 / (1.0 - RED));
     }
-    [luma, cb, cr].map(|samples| Plane { width, height, samples })
+    planes.map(|samples| Plane::new(pixels.size, samples))
 }
 
 /// Halves a plane in both directions, each side rounded up.
@@ -62,10 +66,14 @@ pub(super) fn ycbcr_planes(pixels: &Pixels, width: usize, height: usize) -> [Pla
 /// Decoders interpolate each sample of the full plane from the nearest samples of the half, weighted 3 to 1 in each
 /// direction (libjpeg's "fancy upsampling"), which blurs. To counter this, the half starts as the means of two by two
 /// samples, and each round of correction adds the means of what the interpolation still misses.
-pub(super) fn halved(plane: &Plane) -> Plane {
+pub(super) fn halved(plane: &Plane, effort: EncodeEffort) -> Plane {
+    let rounds = match effort {
+        EncodeEffort::Small => 3,
+        EncodeEffort::Fast => 1,
+    };
     let mut half = box_halved(plane, &plane.samples);
     let mut errors = vec![0.0; plane.samples.len()];
-    for _ in 0..CORRECTION_ROUNDS {
+    for _ in 0..rounds {
         interpolation_errors(plane, &half, &mut errors);
         let correction = box_halved(plane, &errors);
         for (sample, error) in half.samples.iter_mut().zip(&correction.samples) {

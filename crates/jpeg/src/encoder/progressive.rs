@@ -45,6 +45,14 @@ pub(super) struct Script {
     pub(super) groups: Vec<ScanGroup>,
 }
 
+/// Returns the only scan of a baseline file.
+pub(super) fn baseline(grids: &[QuantisedGrid]) -> Script {
+    let components = (0..grids.len()).collect();
+    let band = Band { first: 0, last: 63, high: 0, low: 0 };
+    let scan = CodedScan { components, band, tokens: scan::sequential(grids) };
+    Script { progressive: false, groups: vec![ScanGroup::new(vec![scan])] }
+}
+
 /// Chooses the scans that make the file smallest.
 ///
 /// A progressive file starts with one scan of the DC coefficients of all components. Its scans of AC coefficients
@@ -52,18 +60,16 @@ pub(super) struct Script {
 /// in the same way.
 pub(super) fn choose(grids: &[QuantisedGrid]) -> Script {
     let components: Vec<usize> = (0..grids.len()).collect();
-    let band = Band { first: 0, last: 63, high: 0, low: 0 };
-    let tokens = scan::sequential(grids);
-    let scan = CodedScan { components: components.clone(), band, tokens };
-    let baseline = vec![ScanGroup::new(vec![scan])];
-    let scan = CodedScan { components, band: Band { last: 0, ..band }, tokens: scan::dc(grids) };
+    let baseline = baseline(grids);
+    let band = Band { first: 0, last: 0, high: 0, low: 0 };
+    let scan = CodedScan { components, band, tokens: scan::dc(grids) };
     let mut groups = vec![ScanGroup::new(vec![scan])];
     groups.extend(best_ac(grids, &[0]));
     if grids.len() > 1 {
         groups.extend(best_ac(grids, &[1, 2]));
     }
-    if total(&baseline) <= total(&groups) {
-        return Script { progressive: false, groups: baseline };
+    if total(&baseline.groups) <= total(&groups) {
+        return baseline;
     }
     Script { progressive: true, groups }
 }

@@ -4,6 +4,7 @@
 //! picture. Instead, the price of a bit in the trellis varies: bits are expensive where texture hides errors, so
 //! small levels become zero there.
 
+use super::EncodeEffort;
 use super::colour::Plane;
 use super::huffman::Histogram;
 use super::scan::QuantisedGrid;
@@ -13,10 +14,6 @@ use crate::scan::ZIGZAG;
 
 /// The steps of a component, in zigzag order.
 pub(super) type Steps = [u8; 64];
-
-/// The number of rounds of choosing levels. Each round estimates the costs of symbols from the result of the
-/// previous round.
-const ROUNDS: usize = 2;
 
 /// The number of steps subtracted before rounding in the quantisation that gives the first costs.
 const FIRST_BIAS: f32 = 0.15;
@@ -72,6 +69,15 @@ pub(super) const CHROMA: Profile = Profile {
 pub(super) fn scale(quality: u8) -> f32 {
     let quality = f32::from(quality.clamp(1, 100));
     if quality < 50.0 { 50.0 / quality } else { 2.0 - quality / 50.0 }
+}
+
+/// Returns the number of rounds of choosing levels together. Each round estimates the costs of symbols from the result of
+/// the previous round.
+pub(super) fn rounds(effort: EncodeEffort) -> usize {
+    match effort {
+        EncodeEffort::Small => 2,
+        EncodeEffort::Fast => 1,
+    }
 }
 
 /// Raises a positive number to a multiple of 1/8, with the same result on every machine; the result of `f32::powf`
@@ -163,12 +169,14 @@ impl Profile {
         })
     }
 
-    /// Quantises components that share their tables.
+    /// Quantises components that share their tables: each coefficient alone, then `rounds` times all levels of a block
+    /// together.
     pub(super) fn quantise(
         &self,
         components: &[Component],
         steps: &Steps,
         scale: f32,
+        rounds: usize,
     ) -> Vec<QuantisedGrid> {
         let reciprocals = steps.map(|step| 1.0 / (ONE * f32::from(step)));
         let lowest = f32::from(steps[1]);
@@ -176,7 +184,7 @@ impl Profile {
         let bit_price = self.bit_price * (scale / FULL_PRICE_SCALE).min(1.0);
         let mut grids: Vec<_> =
             components.iter().map(|component| component.rounded(&reciprocals)).collect();
-        for _ in 0..ROUNDS {
+        for _ in 0..rounds {
             let mut histogram: Histogram = [0; 256];
             grids.iter().for_each(|grid| trellis::count_symbols(grid, &mut histogram));
             let rates = Rates::new(&histogram);

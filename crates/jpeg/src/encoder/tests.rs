@@ -4,7 +4,7 @@ use geometry::Size;
 use proptest::prelude::*;
 
 use crate::codec::{self, ChromaSubsampling, CodecError, ColourSpace, DecodeScale, Pixels};
-use crate::encoder::{EncodeOptions, encode};
+use crate::encoder::{EncodeEffort, EncodeOptions, encode};
 use crate::frame::CodingProcess;
 use crate::header::JpegHeader;
 use crate::samples::{LIMITS, pictures};
@@ -12,7 +12,22 @@ use crate::samples::{LIMITS, pictures};
 const SAMPLINGS: [ChromaSubsampling; 2] = [ChromaSubsampling::Full, ChromaSubsampling::Quarter];
 
 fn encoded(pixels: &Pixels, quality: u8, sampling: ChromaSubsampling) -> Vec<u8> {
-    encode(pixels, &EncodeOptions { quality, sampling }).unwrap()
+    encode(pixels, &EncodeOptions { quality, sampling, effort: EncodeEffort::Small }).unwrap()
+}
+
+#[test]
+fn a_fast_file_is_baseline_and_looks_almost_like_a_small_one() {
+    let pixels = pictures::pixels(Size { width: 501, height: 333 }, 3, 7);
+    for sampling in SAMPLINGS {
+        let options = EncodeOptions { quality: 80, sampling, effort: EncodeEffort::Fast };
+        let fast = encode(&pixels, &options).unwrap();
+        let header = JpegHeader::parse(&fast, &LIMITS).unwrap();
+        assert_eq!(header.process, CodingProcess::Baseline);
+        let small = encoded(&pixels, 80, sampling);
+        let [fast_psnr, small_psnr] = [&fast, &small].map(|file| psnr(&pixels, &decoded(file)));
+        assert!(fast_psnr > small_psnr - 1.0, "{fast_psnr} dB, not {small_psnr}");
+        assert!(fast.len() * 10 < small.len() * 12, "{} bytes, not {}", fast.len(), small.len());
+    }
 }
 
 /// Decodes a file of which the decoder must not complain.
@@ -216,7 +231,11 @@ fn grey_pictures_have_one_component() {
 
 #[test]
 fn err_pixels_of_another_shape() {
-    let options = EncodeOptions { quality: 80, sampling: ChromaSubsampling::Full };
+    let options = EncodeOptions {
+        quality: 80,
+        sampling: ChromaSubsampling::Full,
+        effort: EncodeEffort::Small,
+    };
     let check = |width, height, channels, samples| {
         let pixels = Pixels { size: Size::new(width, height), channels, data: vec![0; samples] };
         let error = encode(&pixels, &options).unwrap_err();
@@ -233,7 +252,8 @@ fn err_pixels_of_another_shape() {
 fn err_other_samplings() {
     let pixels = filled(Size::new(4, 4), &[1, 2, 3]);
     for sampling in [ChromaSubsampling::Half, ChromaSubsampling::Other] {
-        let error = encode(&pixels, &EncodeOptions { quality: 80, sampling });
+        let error =
+            encode(&pixels, &EncodeOptions { quality: 80, sampling, effort: EncodeEffort::Fast });
         assert!(matches!(error, Err(CodecError::Unsupported(_))), "{error:?}");
     }
 }
