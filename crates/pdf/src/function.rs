@@ -126,7 +126,6 @@ impl SampleTable {
         for (at, &size) in self.size.iter().enumerate() {
             let last = size - 1;
             let coordinate = interpolate(inputs[at], domain[at], self.encode[at]);
-            // `real` is for counts, which are exact.
             let coordinate = clip(coordinate, [0.0, real(last)]);
             // `index` rounds down and is at most `last`. At the last point, both points are the last one and the
             // distance is 0.

@@ -81,7 +81,8 @@ pub struct ImageAttachments<'a> {
 
 /// A picture to be encoded.
 pub struct UnencodedPicture<'a> {
-    /// The pixels. The caller has already converted them if `output.colour` is [`OutputColour::Srgb`].
+    /// The pixels. If `output.colour` is [`OutputColour::Srgb`], the caller has already converted them: to RGB, or grey
+    /// with the tone curve of sRGB.
     pub pixels: Cow<'a, Pixels>,
     /// Format, quality, subsampling and colour space of the result.
     pub output: OutputOptions,
@@ -197,10 +198,10 @@ impl ImageFormat {
 
     /// Encodes a picture as a file without metadata.
     ///
-    /// Pixels that the format cannot store are converted to sRGB: CMYK pixels if the format does not support CMYK, and
-    /// grey pixels if it does not support grey profiles. `icc` is the ICC profile of the pixels; without one, CMYK is
-    /// converted with the built-in ink profile, and grey stays unchanged. If `picture.output.colour` is
-    /// [`OutputColour::Srgb`], the caller has already converted grey pixels, so they are not converted again.
+    /// Pixels that the caller has not converted keep their colours, except those that the format cannot store: CMYK
+    /// pixels are converted to sRGB if the format does not support CMYK, and grey pixels if it does not support grey
+    /// profiles. `icc` is the ICC profile of the pixels; without one, CMYK is converted with the built-in ink profile, and
+    /// grey stays unchanged.
     ///
     /// Fails with [`RasterError::Unsupported`] for a picture of a size that the format does not support.
     pub fn encode(

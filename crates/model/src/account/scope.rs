@@ -2,17 +2,15 @@
 
 use std::fmt;
 
-use strum::{EnumIter, EnumString, IntoEnumIterator, IntoStaticStr, VariantArray, VariantNames};
+use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
 
 /// A right of a token, or a set of claims in its id token. Scopes are printed in this order.
 ///
 /// [`Permission::scopes`](super::Permission::scopes) returns the scopes that an API requires.
 ///
-/// `EnumIter` iterates over the scopes for `ScopeSet`. `Permission::scopes` returns a static slice, which an iterator cannot
-/// give but `VariantArray` has. `VariantNames` lists the names for OpenID discovery. The values only make up a bit mask in
-/// memory; tokens are stored with the names of their scopes.
+/// The values make up the bit mask of a [`ScopeSet`] and may change: tokens are stored with the names of their scopes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[derive(EnumIter, EnumString, IntoStaticStr, VariantArray, VariantNames)]
+#[derive(EnumString, IntoStaticStr, VariantArray, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 #[repr(u16)]
 pub enum Scope {
@@ -83,7 +81,7 @@ impl ScopeSet {
 
     /// Returns the scopes of a browser session: all of them.
     pub fn for_session() -> Self {
-        Scope::iter().fold(Self::NONE, Self::with)
+        Scope::VARIANTS.iter().copied().fold(Self::NONE, Self::with)
     }
 
     /// Parses a `scope` parameter (RFC 6749 §3.3).
@@ -136,7 +134,7 @@ impl ScopeSet {
     /// Iterates over the scopes of the set.
     pub fn iter(self) -> impl Iterator<Item = Scope> {
         // The enum order makes equal sets print equally.
-        Scope::iter().filter(move |scope| self.contains(*scope))
+        Scope::VARIANTS.iter().copied().filter(move |scope| self.contains(*scope))
     }
 }
 

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn rights_are_stated_where_the_document_has_none() {
+    fn rights_are_written_where_the_document_has_none() {
         let rights = json!({
             "digitalSourceType": "trainedAlgorithmicMedia",
             "webstatementRights": "https://a.example/terms",
