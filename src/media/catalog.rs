@@ -13,7 +13,7 @@ use parking_lot::RwLock;
 use crate::media::cache_keys::CacheKeys;
 use crate::media::plan::PlannedRendition;
 use crate::media::rights::EffectiveRights;
-use crate::media::texts::ItemText;
+use crate::media::texts::{ItemText, WrittenText};
 use crate::runtime::error::{Error, Result};
 use crate::storage::database::{Db, StoredItem};
 use metadata::{Caption, RightsMetadata};
@@ -43,21 +43,6 @@ pub struct CatalogEntry {
     plans: RwLock<HashMap<(RenditionName, RenditionExtension), Arc<PlannedRendition>>>,
     /// The documents as served.
     texts: RwLock<HashMap<ItemText, WrittenText>>,
-}
-
-/// A text as it is served.
-#[derive(Clone, Debug)]
-pub(super) struct WrittenText {
-    pub(super) body: Bytes,
-    /// Entity tag without quotes: the hash of the body.
-    pub(super) etag: String,
-}
-
-impl WrittenText {
-    pub(super) fn new(body: Bytes) -> Self {
-        let etag = ContentHash::new(&body).short();
-        Self { body, etag }
-    }
 }
 
 /// The parts of an entry that are computed on first use.

@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::{CatalogEntry, Media, TextAnswer, cache_keys::CacheKeys, catalog::WrittenText, plan};
+use super::{CatalogEntry, Media, TextAnswer, cache_keys::CacheKeys, plan};
 use crate::runtime::error::Result;
 use formats::{DocumentRights, MessageHeader, NewsmlVersion};
 use model::item::{DocumentLayout, DocumentRequest, ItemPresence};
 use model::media_url::DocumentExtension;
-use model::{AssociationKey, CropSpec, ItemKey, MediaType, Rect};
+use model::{AssociationKey, ContentHash, CropSpec, ItemKey, MediaType, Rect};
 
 /// A text that is generated from an item's document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,6 +66,21 @@ impl ItemText {
     /// these rights separately, or have no place for them.
     fn has_file_rights(self) -> bool {
         self == Self::Json
+    }
+}
+
+/// A text as it is served.
+#[derive(Clone, Debug)]
+pub(super) struct WrittenText {
+    pub(super) body: Bytes,
+    /// Entity tag without quotes: the hash of the body.
+    pub(super) etag: String,
+}
+
+impl WrittenText {
+    pub(super) fn new(body: Bytes) -> Self {
+        let etag = ContentHash::new(&body).short();
+        Self { body, etag }
     }
 }
 

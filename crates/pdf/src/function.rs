@@ -41,8 +41,8 @@ pub(super) struct SampleTable {
     /// The number of grid points along each input, 1 to 2^20; as many as the domain has intervals, at most 8. Their
     /// product is the number of points.
     ///
-    /// The parser accepts a table whose data is at most 64 bytes short, as in a damaged file. So the whole table is at
-    /// most 64 bytes longer than `samples`, and a bit position fits `usize`.
+    /// The product, and the position of each bit of the table, fit `usize`: the parser refuses a table that is more than
+    /// 64 bytes longer than its data in memory, `samples`.
     pub(super) size: Vec<usize>,
     /// 1, 2, 4, 8, 12, 16, 24 or 32.
     pub(super) bits_per_sample: usize,
@@ -152,7 +152,8 @@ impl SampleTable {
                 }
             }
         }
-        // `sample_real` rounds values above 2^24, here and in `sample`.
+        // `sample_real` rounds values above 2^24, here and in `sample` alike, so the largest sample gives exactly the
+        // upper end of `decode`.
         let largest = sample_real(u32::MAX >> (32 - self.bits_per_sample));
         sums.iter()
             .zip(&self.decode)

@@ -342,8 +342,8 @@ impl QueryTreeParser<'_> {
         }
         let found = self.build_leaf(None, run)?;
         Ok(match address::pasted_id(&run.text) {
-            // It may also be an ordinary word, so both are searched for (contract search-16). Only the word is counted;
-            // `build_leaf` says why.
+            // It may also be an ordinary word, so both are searched for (contract search-16). The id is not counted as a
+            // clause, as in `build_leaf`.
             Some(id) => Query::or(vec![found, Query::Item(id)]),
             None => found,
         })
@@ -376,10 +376,9 @@ impl QueryTreeParser<'_> {
     /// Builds the query for a run, or for a text in quotes. The comparison of the run, and the characters before its
     /// star, have been checked by the caller.
     fn build_leaf(&mut self, field: Option<QueryField>, run: &CharacterRun) -> Parsed {
-        // `id:x` is not counted. A word that could be an id also matches that id (`parse_whole_run`), so `a OR abc1`
-        // becomes three parts, of which two are counted. It prints as `a OR "abc1" OR id:abc1`, quoted so that the
-        // word does not match the id again. What a query prints must parse, so `id:abc1` is not counted there either.
-        // The length of the text limits the number of ids.
+        // What a query prints must parse, also if the query is at the limit. `parse_whole_run` adds the id to a word
+        // that could be one, so `abc1` prints as `"abc1" OR id:abc1`. So ids are not counted, neither there nor here;
+        // the length of the text limits them.
         if field != Some(QueryField::Id) {
             self.count_clause(run.start)?;
         }

@@ -13,12 +13,11 @@ use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::Response;
 use moka::sync::Cache;
 
-use crate::http::AppState;
 use crate::http::edge::{self, REQUEST_ID, RenderSummary, RequestRecord};
 use crate::http::media::negotiated_format;
 use crate::http::protocol::conditional::{PreconditionOutcome, Validators, evaluate};
 use crate::http::protocol::host;
-use crate::http::state::LiveSettings;
+use crate::http::{AppState, LiveSettings};
 use crate::media::{PublicRendition, RenditionSource};
 use crate::runtime::clock;
 

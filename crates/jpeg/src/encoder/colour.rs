@@ -3,7 +3,7 @@
 //! Planes have `f32` samples that are never rounded, so only the chroma subsampling itself loses information before
 //! quantisation.
 
-use super::EncodeEffort;
+use super::effort::EncodeEffort;
 use crate::codec::Pixels;
 use geometry::Size;
 

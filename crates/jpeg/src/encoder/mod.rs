@@ -14,6 +14,7 @@
 //! mathematical library, whose last digits differ.
 
 mod colour;
+mod effort;
 mod huffman;
 mod progressive;
 mod quantize;
@@ -25,28 +26,16 @@ mod trellis;
 mod tests;
 
 use geometry::Size;
-use serde::Serialize;
 
 use crate::codec::{ChromaSubsampling, CodecError, Pixels};
 use crate::encoder::colour::Plane;
+pub use crate::encoder::effort::EncodeEffort;
 use crate::encoder::quantize::{CHROMA, Component, LUMA, Steps};
 use crate::encoder::scan::QuantisedGrid;
 use crate::rewrite::segment;
 
 /// JFIF 1.01, square pixels, no thumbnail.
 const JFIF: &[u8] = b"JFIF\0\x01\x01\0\0\x01\0\x01\0\0";
-
-/// The time that [`encode`] may take to make a file smaller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EncodeEffort {
-    /// For a file that is encoded once and sent often.
-    Small,
-    /// For a file that a request waits for: a third of the time or less, and on average 0.9 points of SSIMULACRA2 less
-    /// at the same number of bytes (six photographs at 640 pixels). Levels and chroma are refined once, and the file is
-    /// baseline.
-    Fast,
-}
 
 /// Quality, chroma subsampling and effort for [`encode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@
 //! picture. Instead, the price of a bit in the trellis varies: bits are expensive where texture hides errors, so
 //! small levels become zero there.
 
-use super::EncodeEffort;
 use super::colour::Plane;
+use super::effort::EncodeEffort;
 use super::huffman::Histogram;
 use super::scan::QuantisedGrid;
 use super::transform::{self, BlockGrid, ONE};
