@@ -231,7 +231,7 @@ impl Permission {
             Some(row) if enforced => row.enforced,
             Some(row) => row.by_default,
             // Unreachable, as a test proves that the table is complete. Requiring every scope fails closed.
-            None => Scope::VARIANTS,
+            None => Scope::ALL,
         }
     }
 
@@ -312,11 +312,8 @@ mod tests {
     #[test]
     fn enforcement_never_grants_what_the_contract_does_not() {
         for bits in 0..256_u16 {
-            let scopes: Vec<Scope> = Scope::VARIANTS
-                .iter()
-                .copied()
-                .filter(|scope| bits & *scope as u16 != 0)
-                .collect();
+            let scopes: Vec<Scope> =
+                Scope::ALL.iter().copied().filter(|scope| bits & *scope as u16 != 0).collect();
             let wide = granted(&scopes, false, true);
             for permission in granted(&scopes, true, true) {
                 assert!(wide.contains(&permission), "{permission:?} with {scopes:?}");

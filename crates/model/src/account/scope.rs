@@ -39,6 +39,9 @@ pub enum Scope {
 crate::impl_as_str!(Scope);
 
 impl Scope {
+    /// Every scope, in the order in which scopes are printed.
+    pub const ALL: &[Self] = <Self as VariantArray>::VARIANTS;
+
     fn bit(self) -> u16 {
         self as u16
     }
@@ -81,7 +84,7 @@ impl ScopeSet {
 
     /// Returns the scopes of a browser session: all of them.
     pub fn for_session() -> Self {
-        Scope::VARIANTS.iter().copied().fold(Self::NONE, Self::with)
+        Scope::ALL.iter().copied().fold(Self::NONE, Self::with)
     }
 
     /// Parses a `scope` parameter (RFC 6749 §3.3).
@@ -134,7 +137,7 @@ impl ScopeSet {
     /// Iterates over the scopes of the set.
     pub fn iter(self) -> impl Iterator<Item = Scope> {
         // The enum order makes equal sets print equally.
-        Scope::VARIANTS.iter().copied().filter(move |scope| self.contains(*scope))
+        Scope::ALL.iter().copied().filter(move |scope| self.contains(*scope))
     }
 }
 
