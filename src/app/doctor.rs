@@ -5,7 +5,7 @@ use api::operation::{Finding, FindingLevel};
 
 use super::demo::refuse_published_logins;
 use super::ownership::{OwnershipCheck, StoreOwnership, database_name};
-use super::{OpenArchive, warnings};
+use super::{OpenArchive, secrets, warnings};
 use crate::cluster::findings::{
     DatabaseState, DiskState, judge_database, judge_differences, judge_disk, judge_nodes,
 };
@@ -71,6 +71,10 @@ fn archive_findings(config: &Config, archive: &OpenArchive) -> Vec<Finding> {
         .map(|text| Finding::new(FindingLevel::Warning, "settings", text))
         .collect();
     found.extend(findings_or_failure("database", database(config, &archive.db)));
+    // A read-only node needs no key.
+    if !config.server.role.is_read_only() {
+        found.extend(findings_or_failure("secrets", secrets_key(config, &archive.db)));
+    }
     found.extend(findings_or_failure("store", store(config, archive)));
     found.extend(findings_or_failure("nodes", node_findings(config, &archive.db)));
     // A refusal is a problem: only nodes with --demo-public, which no setting states, start with it.
@@ -96,6 +100,14 @@ fn database(config: &Config, db: &Db) -> Result<Vec<Finding>> {
         asked,
         only_reads: config.server.role.is_read_only(),
     }))
+}
+
+fn secrets_key(config: &Config, db: &Db) -> Result<Vec<Finding>> {
+    let text = match secrets::check_key(config, db)? {
+        Some(id) => format!("{} has the current key {id}", secrets::key_source(config)),
+        None => "the secrets in the database are not encrypted yet".to_owned(),
+    };
+    Ok(vec![Finding::new(FindingLevel::Fine, "secrets", text)])
 }
 
 fn store(config: &Config, archive: &OpenArchive) -> Result<Vec<Finding>> {

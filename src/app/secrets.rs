@@ -98,6 +98,15 @@ fn try_unlock(config: &Config, db: &Db) -> Result<()> {
     }
 }
 
+/// Returns the current key of the archive; `None` if its secrets are not encrypted yet.
+///
+/// Fails with [`ErrorKind::Conflict`] if the settings do not name this key, as a start does.
+pub(super) fn check_key(config: &Config, db: &Db) -> Result<Option<KeyId>> {
+    let Some(id) = db.secrets_key()? else { return Ok(None) };
+    use_keys(config, db, key_source(config), id)?;
+    Ok(Some(id))
+}
+
 /// Returns whether to encrypt secrets that are still stored in plain text: with SQLite, or if the settings
 /// name a key file. A PostgreSQL database has several nodes, and each node would otherwise create its own
 /// key.

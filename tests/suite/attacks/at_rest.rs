@@ -286,6 +286,9 @@ fn a_service_without_its_secrets_key_does_not_start_and_names_the_key() {
     let (said, status) = run(dir.path(), &serve);
     assert!(status == 1 && said.contains("secrets.key_file data/secrets.key"), "{said}");
     assert!(!key.exists(), "no new key is made for an archive that has one");
+    let doctor = ["doctor", "--set", file.as_str()];
+    let (said, status) = run(dir.path(), &doctor);
+    assert!(status == 1 && said.contains("secrets.key_file data/secrets.key"), "{said}");
     // Commands that need no secret work; a missing key is named.
     assert_eq!(run(dir.path(), &["user", "list", "--set", &file]).1, 0);
     let (said, status) = run(dir.path(), &["check", "--set", &file]);
@@ -295,7 +298,11 @@ fn a_service_without_its_secrets_key_does_not_start_and_names_the_key() {
     let (said, status) = run(dir.path(), &serve);
     assert!(status == 1 && said.contains("has key"), "{said}");
     assert!(!said.contains(&other), "{said}");
+    let (said, status) = run(dir.path(), &doctor);
+    assert!(status == 1 && said.contains("has key") && !said.contains(&other), "{said}");
     fs::write(&key, &kept).unwrap();
+    let (said, status) = run(dir.path(), &doctor);
+    assert!(status == 0 && said.contains("has the current key"), "{said}");
     let server = Server::start(dir, &[&file]);
     assert_eq!(kid(&server), before, "id tokens verify as before");
     assert!(channels(&server).contains("ftp.agency.example"));
