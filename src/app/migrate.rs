@@ -214,10 +214,10 @@ fn copy_derived(
     workers: usize,
     named: &[NamedOriginal],
 ) -> Result<usize> {
-    if !to.is_remote() {
+    let from = &archive.originals.derived;
+    if !from.is_remote() && !to.is_remote() {
         return Ok(0);
     }
-    let from = &archive.originals.derived;
     let copied = AtomicUsize::new(0);
     for kind in DerivedKind::iter() {
         let hashes = from.list(kind).map_err(store_failed)?;

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::buckets::{Bucket, run, run_ok, text};
 use crate::common::Server;
+use crate::common::pictures::Picture;
 use crate::common::server::wirephoto;
 use crate::faults::kit::{self, photograph, upload};
 
@@ -233,4 +234,33 @@ fn a_folder_that_was_moved_or_is_mounted_elsewhere_is_the_store_of_its_archive()
     node.stop();
     run_ok(dir.path(), &moved, &["check"]);
     run_ok(dir.path(), &moved, &["ingest", &text(&dir.path().join("incoming"))]);
+}
+
+#[test]
+fn derived_files_follow_their_originals_out_of_a_bucket() {
+    let bucket = Bucket::start();
+    let folders = tempfile::tempdir().unwrap();
+    let (here, there) = (Place::bucket(&bucket, "a"), Place::folder(&folders.path().join("b")));
+    // The port changes with the restart, and a picture's caption contains URLs.
+    let mut settings = vec!["server.public_url=http://wire.example"];
+    settings.extend(here.settings.iter().map(String::as_str));
+    let server = Server::start(archive(&here), &settings);
+    // A progressive original has a working copy, and a large one a standard set.
+    let mut transform = turbojpeg::Transform::op(turbojpeg::TransformOp::None);
+    transform.progressive = true;
+    let jpeg = Picture::waves(2600, 1800).jpeg();
+    let jpeg = turbojpeg::transform(&transform, &jpeg).unwrap().to_vec();
+    assert_eq!(upload(&server, "image/large", "Stor", &jpeg).send().unwrap().status(), 201);
+    let preview = server.bytes("/media/image/large_NormalPreview.jpg");
+    let dir = server.kill();
+    let mut both = here.settings.clone();
+    both.extend(there.access());
+    run_ok(dir.path(), &both, &["migrate", "--store", &there.name]);
+    run_ok(dir.path(), &there.settings, &["check"]);
+    let mut settings = vec!["server.public_url=http://wire.example", "cache.disk_bytes=0"];
+    settings.extend(there.settings.iter().map(String::as_str));
+    let server = Server::start(dir, &settings);
+    let response = server.get("/media/image/large_NormalPreview.jpg");
+    assert_eq!(response.headers()["wirephoto-path"], "stored");
+    assert!(response.bytes().unwrap() == preview);
 }
