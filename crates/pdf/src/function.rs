@@ -40,9 +40,6 @@ pub(super) enum FunctionKind {
 pub(super) struct SampleTable {
     /// The number of grid points along each input, 1 to 2^20; as many as the domain has intervals, at most 8. Their
     /// product is the number of points.
-    ///
-    /// The product, and the position of each bit of the table, fit `usize`: the parser refuses a table that is more than
-    /// 64 bytes longer than its data in memory, `samples`.
     pub(super) size: Vec<usize>,
     /// 1, 2, 4, 8, 12, 16, 24 or 32.
     pub(super) bits_per_sample: usize,
@@ -53,6 +50,9 @@ pub(super) struct SampleTable {
     pub(super) decode: Vec<[f32; 2]>,
     /// Samples without padding between them: the outputs of each grid point, with the points in order, the first input
     /// varying fastest. Missing samples at the end are 0.
+    ///
+    /// The sizes announce a length, and the parser refuses a table that announces over 64 bytes more than `samples` has.
+    /// So positions that are computed from the sizes do not overflow.
     pub(super) samples: Vec<u8>,
 }
 

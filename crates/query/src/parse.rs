@@ -335,6 +335,7 @@ impl QueryTreeParser<'_> {
         }
         if run.is_address {
             if let Some(key) = address::find_item(&run.text) {
+                // Counts the word of the media type; the id itself is not counted.
                 self.count_clause(run.start)?;
                 return Ok(item(key));
             }
@@ -342,8 +343,8 @@ impl QueryTreeParser<'_> {
         }
         let found = self.build_leaf(None, run)?;
         Ok(match address::pasted_id(&run.text) {
-            // It may also be an ordinary word, so both are searched for (contract search-16). The id is not counted as a
-            // clause, as in `build_leaf`.
+            // It may also be an ordinary word, so both are searched for (contract search-16). Ids are not counted, see
+            // `build_leaf`.
             Some(id) => Query::or(vec![found, Query::Item(id)]),
             None => found,
         })
@@ -376,9 +377,8 @@ impl QueryTreeParser<'_> {
     /// Builds the query for a run, or for a text in quotes. The comparison of the run, and the characters before its
     /// star, have been checked by the caller.
     fn build_leaf(&mut self, field: Option<QueryField>, run: &CharacterRun) -> Parsed {
-        // What a query prints must parse, also if the query is at the limit. `parse_whole_run` adds the id to a word
-        // that could be one, so `abc1` prints as `"abc1" OR id:abc1`. So ids are not counted, neither there nor here;
-        // the length of the text limits them.
+        // Ids are not counted. A word that could be an id is one clause, but `abc1` prints as `"abc1" OR id:abc1`: if the
+        // id counted, a query at the limit would print as one beyond it. The length of the text limits the ids.
         if field != Some(QueryField::Id) {
             self.count_clause(run.start)?;
         }

@@ -36,9 +36,9 @@ use super::{RightsLayers, schema};
 
 /// Writes `rights` into the properties `fields` of a document.
 ///
-/// Without `with_file_rights`, only stated rights are written. It is false if another format is written from the
-/// document whose writer receives the rights of the file separately, such as ninjs, or has no place for them, such as
-/// plain text.
+/// `with_file_rights` is true if the document itself is served. Without it, only stated rights are written: the document
+/// is then the input of a different format, which gets the rights of the file separately, as ninjs does, or has no place
+/// for them, as plain text.
 pub(super) fn write_rights(
     fields: &mut Map<String, Value>,
     rights: RightsLayers<'_>,
