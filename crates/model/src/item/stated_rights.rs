@@ -22,7 +22,8 @@
 //! document's value.
 //!
 //! Rights that only the file has are written where the document has no value, not even an empty one, and only in the
-//! first three rows: a note or an owner that an editor removed from the document must not return from the file.
+//! first three rows. Editors work on the last two: a note or an owner that an editor removed from the document must not
+//! return from the file.
 //!
 //! A value that would break the schema is not written, because a served document is always valid (contract items-5).
 //! The document then keeps its own value, even if the right is stated. The stored document stays as its provider
@@ -37,8 +38,8 @@ use super::{RightsLayers, schema};
 /// Writes `rights` into the properties `fields` of a document.
 ///
 /// `with_file_rights` is true if the document itself is served. Without it, only stated rights are written: the document
-/// is then the input of a different format, which gets the rights of the file separately, as ninjs does, or has no place
-/// for them, as plain text.
+/// is then the input of a different format, which gets the rights of the file separately, as ninjs does, or shows only
+/// the note and the owner, as plain text does.
 pub(super) fn write_rights(
     fields: &mut Map<String, Value>,
     rights: RightsLayers<'_>,
