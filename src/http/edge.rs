@@ -115,7 +115,7 @@ pub(crate) struct RequestRecord {
     /// The pattern of the route that matched.
     pub(crate) route: Cow<'static, str>,
     /// The client's address, if it is known.
-    pub(crate) client: Option<IpAddr>,
+    client: Option<IpAddr>,
     user: Option<UserId>,
     trace: Option<RequestTrace>,
 }
@@ -132,6 +132,13 @@ impl RequestRecord {
             client: None,
             user: None,
             trace: None,
+        }
+    }
+
+    /// Finds the client's address, if the log line will be written.
+    pub(crate) fn find_client(&mut self, app: &AppState, request: &Request) {
+        if tracing::enabled!(tracing::Level::INFO) {
+            self.client = client_address(app, request);
         }
     }
 

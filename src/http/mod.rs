@@ -59,19 +59,13 @@ pub use state::{
 };
 
 /// A router that handles a path of an API with a trailing slash like the same path without it.
-type TrimmingRouter = MapRequest<Router, fn(Request) -> Request>;
+pub type TrimmingRouter = MapRequest<Router, fn(Request) -> Request>;
 
 /// The router, and in front of it the responses to repeated requests for media.
 #[derive(Clone)]
 pub struct WebService {
     app: AppState,
     router: TrimmingRouter,
-}
-
-impl WebService {
-    fn new(app: AppState, router: Router) -> Self {
-        Self { app, router: MapRequest::new(router, trailing_slash::trim_request) }
-    }
 }
 
 impl Service<Request> for WebService {
@@ -117,7 +111,7 @@ pub fn service(app: AppState) -> WebService {
             partial_router(app.clone(), routes)
         }
     };
-    WebService::new(app, router)
+    WebService { app, router: MapRequest::new(router, trailing_slash::trim_request) }
 }
 
 /// Adds compression for clients that accept it to `routes`.
@@ -153,9 +147,9 @@ fn full_router(app: AppState) -> Router {
 }
 
 /// Builds the service of the separate listener for operators' tools.
-pub fn admin_service(app: AppState) -> WebService {
+pub fn admin_service(app: AppState) -> TrimmingRouter {
     let routes = with_compression(&app, tool_routes());
-    WebService::new(app.clone(), partial_router(app, routes))
+    MapRequest::new(partial_router(app, routes), trailing_slash::trim_request)
 }
 
 /// Routes for operators' tools on the public listener.

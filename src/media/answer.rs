@@ -1,6 +1,6 @@
 //! The answers to media URLs, known before any pixel is decoded.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -102,7 +102,9 @@ pub struct FileAnswer {
 /// A rendition of an item that was public, with its plan.
 #[derive(Clone, Debug)]
 pub struct PublicRendition {
-    pub(super) entry: Arc<CatalogEntry>,
+    pub(super) key: ItemKey,
+    /// Weak, so that remembering a rendition keeps no outdated version of its item in memory.
+    pub(super) entry: Weak<CatalogEntry>,
     pub(super) planned: Arc<plan::PlannedRendition>,
 }
 
@@ -118,7 +120,8 @@ impl RenditionAnswer {
     pub fn public(&self) -> Option<PublicRendition> {
         let is_public = self.open && self.requested_entry.is_none() && self.association.is_none();
         is_public.then(|| PublicRendition {
-            entry: Arc::clone(&self.entry),
+            key: self.entry.key.clone(),
+            entry: Arc::downgrade(&self.entry),
             planned: Arc::clone(&self.planned),
         })
     }

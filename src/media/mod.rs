@@ -203,9 +203,11 @@ impl Media {
 
     /// Returns whether a rendition that was public is public at `now`, and its item unchanged and in memory.
     pub fn is_public(&self, rendition: &PublicRendition, now: Timestamp) -> bool {
-        let found = self.inner.catalog.find_in_memory(&rendition.entry.key);
-        found.is_some_and(|found| Arc::ptr_eq(&found, &rendition.entry))
-            && access::is_public(&rendition.entry, now)
+        let found = self.inner.catalog.find_in_memory(&rendition.key);
+        // While the weak pointer exists, no other entry gets the same address.
+        found.is_some_and(|found| {
+            Arc::as_ptr(&found) == rendition.entry.as_ptr() && access::is_public(&found, now)
+        })
     }
 
     /// Returns whether the items that an answer was built from are unchanged. Callers check this after they have

@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::Response;
 use moka::sync::Cache;
 
-use crate::http::edge::{self, REQUEST_ID, RenderSummary, RequestRecord};
+use crate::http::edge::{REQUEST_ID, RenderSummary, RequestRecord};
 use crate::http::media::negotiated_format;
 use crate::http::protocol::conditional::{PreconditionOutcome, Validators, evaluate};
 use crate::http::protocol::host;
@@ -23,8 +23,8 @@ use crate::runtime::clock;
 
 /// The route of media URLs, as the router names it.
 const MEDIA_ROUTE: &str = "/media/{*path}";
-/// Addresses whose responses are remembered; one takes about 3 kB.
-const RESPONSES_MAX: u64 = 20_000;
+/// Responses that each of the caches remembers; one takes about 3 kB.
+const RESPONSES_MAX: u64 = 5_000;
 /// Headers of requests whose response differs from a remembered one, or depends on the caller.
 const OTHER_RESPONSES: [HeaderName; 3] = [header::AUTHORIZATION, header::COOKIE, header::RANGE];
 
@@ -67,7 +67,8 @@ impl RepeatableRequest {
     /// Returns the request if its response depends on nothing but its path, the item, the settings and preconditions.
     pub(crate) fn find(app: &AppState, request: &Request) -> Option<Self> {
         let settings = app.shared.edge.live_settings.get();
-        is_repeatable(request).then(|| Self { path: request.uri().path().to_owned(), settings })
+        let is_repeatable = is_repeatable(app, request);
+        is_repeatable.then(|| Self { path: request.uri().path().to_owned(), settings })
     }
 
     /// Remembers the response to the request, if its handler permits it.
@@ -75,7 +76,8 @@ impl RepeatableRequest {
         let hits = &app.shared.edge.hits;
         let cache = match response.status() {
             StatusCode::OK => &hits.whole,
-            StatusCode::NOT_MODIFIED => &hits.not_modified,
+            // Preconditions are evaluated with the validators of the whole file.
+            StatusCode::NOT_MODIFIED if hits.whole.contains_key(&self.path) => &hits.not_modified,
             _ => return,
         };
         let Some(source) = response.extensions_mut().remove::<RepeatableResponse>() else {
@@ -90,33 +92,40 @@ impl RepeatableRequest {
 
 /// Returns the response to a request that is like an earlier one; `None` for the router to respond.
 pub(crate) fn respond(app: &AppState, request: &Request) -> Option<Response> {
-    // Traces show the work of handlers.
-    if !is_repeatable(request) || app.shared.edge.traces.is_some() {
+    if !is_repeatable(app, request) {
         return None;
     }
     let hits = &app.shared.edge.hits;
     let path = request.uri().path();
     let mut record = RequestRecord::begin(request);
-    let whole = hits.whole.get(path)?;
-    let mut response =
-        match evaluate(request.method(), request.headers(), &whole.source.validators) {
-            PreconditionOutcome::Proceed => whole.with_file(app)?,
-            PreconditionOutcome::NotModified => hits.not_modified.get(path)?.without_file(app)?,
-            PreconditionOutcome::Failed => return None,
-        };
+    let whole = hits.whole.get(path).filter(|whole| whole.has_current_settings(app))?;
+    let validators = &whole.source.validators;
+    let mut response = match evaluate(request.method(), request.headers(), validators) {
+        PreconditionOutcome::Proceed => whole.with_file(app)?,
+        PreconditionOutcome::NotModified => {
+            let known = hits.not_modified.get(path)?;
+            // One of both may be the response of an earlier version.
+            let is_same = known.source.validators == *validators;
+            known.without_file(app).filter(|_| is_same && known.has_current_settings(app))?
+        }
+        PreconditionOutcome::Failed => return None,
+    };
     record.route = MEDIA_ROUTE.into();
-    if tracing::enabled!(tracing::Level::INFO) {
-        record.client = edge::client_address(app, request);
-    }
+    record.find_client(app, request);
     record.end(app, &mut response);
     Some(response)
 }
 
 impl KnownResponse {
+    /// Returns whether the settings are those with which the headers were built.
+    fn has_current_settings(&self, app: &AppState) -> bool {
+        Arc::ptr_eq(&self.settings, &app.shared.edge.live_settings.get())
+    }
+
     fn with_file(&self, app: &AppState) -> Option<Response> {
         let rendition = &self.source.rendition;
         let bytes = app.shared.media.find_public(rendition, clock::now())?;
-        let mut response = self.with_body(app, Body::from(bytes))?;
+        let mut response = self.with_body(Body::from(bytes));
         response.extensions_mut().insert(RenderSummary {
             cache: Some(RenditionSource::Memory.as_str()),
             operation: Some(rendition.operation()),
@@ -130,24 +139,20 @@ impl KnownResponse {
         if !app.shared.media.is_public(&self.source.rendition, clock::now()) {
             return None;
         }
-        let mut response = self.with_body(app, Body::empty())?;
+        let mut response = self.with_body(Body::empty());
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         Some(response)
     }
 
-    /// Returns the response with `body`, if the settings are those with which the headers were built.
-    fn with_body(&self, app: &AppState, body: Body) -> Option<Response> {
-        if !Arc::ptr_eq(&self.settings, &app.shared.edge.live_settings.get()) {
-            return None;
-        }
+    fn with_body(&self, body: Body) -> Response {
         let mut response = Response::new(body);
         *response.headers_mut() = self.headers.clone();
-        Some(response)
+        response
     }
 }
 
 /// Returns whether the response depends on nothing but the path, the item, the settings and preconditions.
-fn is_repeatable(request: &Request) -> bool {
+fn is_repeatable(app: &AppState, request: &Request) -> bool {
     let uri = request.uri();
     let headers = request.headers();
     request.method() == Method::GET
@@ -156,4 +161,6 @@ fn is_repeatable(request: &Request) -> bool {
         && !negotiated_format::is_negotiated(uri.path())
         && !OTHER_RESPONSES.iter().any(|name| headers.contains_key(name))
         && host::check(request).is_ok()
+        // Traces show the work of handlers.
+        && app.shared.edge.traces.is_none()
 }

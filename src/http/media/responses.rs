@@ -288,6 +288,7 @@ pub(super) async fn rendition_response(
         timing: timing::render_timing(&obtained.source),
     });
     if obtained.source == RenditionSource::Memory
+        && matches!(obtained.body.parts(), [BodyPart::Memory(_)])
         && let Some(repeatable) = repeatable
     {
         response.extensions_mut().insert(repeatable);

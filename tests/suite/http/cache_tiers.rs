@@ -92,6 +92,26 @@ fn a_repeated_request_is_answered_and_logged_like_the_first_hit() {
     }
 }
 
+#[test]
+fn a_copy_of_an_earlier_version_is_not_confirmed_whoever_asked_before() {
+    let server = Server::with_pictures(&[], &[("one", Picture::waves(600, 400).jpeg())]);
+    let path = "/media/image/one_NormalPreview.jpg";
+    for _ in 0..3 {
+        server.bytes(path);
+    }
+    let old = header(&server.get(path), "etag");
+    let incoming = server.dir.path().join("incoming");
+    fs::write(incoming.join("one.jpg"), Picture::waves(600, 416).jpeg()).unwrap();
+    assert!(server.command(&["ingest", incoming.to_str().unwrap()]).status.success());
+    let changed = || Some(header(&server.get_with(path, &[("if-none-match", "*")]), "etag"));
+    let new = server.until("the new version", || changed().filter(|tag| *tag != old));
+    for tag in ["*", &new, &new] {
+        assert_eq!(server.get_with(path, &[("if-none-match", tag)]).status(), 304, "{tag}");
+    }
+    let stale = server.get_with(path, &[("if-none-match", &old)]);
+    assert_eq!((stale.status().as_u16(), header(&stale, "etag")), (200, new));
+}
+
 /// The number of complete files in the disk tier.
 fn files_on_disk(server: &Server) -> usize {
     fn count(dir: &std::path::Path) -> usize {

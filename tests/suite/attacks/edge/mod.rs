@@ -13,7 +13,7 @@ use reqwest::{Method, blocking::Response};
 use serde_json::Value;
 
 use crate::common::{
-    DEMO_KEY, Server, WAIT_TIMEOUT,
+    DEMO_KEY, LARGE, Server, WAIT_TIMEOUT,
     h2::{self, H2, fields, frame},
     ports::free_port,
 };
@@ -203,6 +203,12 @@ fn metrics_with_a_separate_listener_are_not_public() {
         assert_eq!(server.get(path).status(), 200, "{path}");
         assert_eq!(status(&format!("{admin}{path}")), 200, "{path}");
     }
+    // Also not a picture that the public listener has at hand.
+    let thumbnail = format!("/media/{LARGE}_NormalThumbnail.jpg");
+    for _ in 0..3 {
+        server.bytes(&thumbnail);
+    }
+    assert_eq!(status(&format!("{admin}{thumbnail}")), 404);
     let metrics = server.client.get(format!("{admin}/metrics")).send().unwrap();
     assert_eq!(metrics.status(), 200);
     assert!(metrics.text().unwrap().contains("wirephoto_connections"));
