@@ -28,7 +28,7 @@ use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 /// Returns whether a search for inflected forms of `searched` finds the word `found` of a text in the language of
 /// `tag`: their stems are equal without accents and, if the stem of `searched` has accents, also with them.
 ///
-/// Highlights words of a hit, without the index. So it may accept a word whose stem [`document_terms`] left out.
+/// Highlights words of a hit, without the index. So it may accept a word whose stem the index left out.
 pub fn is_form_of(found: &Word, searched: &Word, tag: &str) -> bool {
     // Forms differ only in their endings, and the first letter rules out most words of a text.
     found.folded.chars().next() == searched.folded.chars().next()
