@@ -26,8 +26,8 @@ use crate::http::listener::ListenerLimits;
 use crate::http::openapi::{ApiDescription, ApiDocument, BaseUrls};
 use crate::http::{
     AccessState, ApiDocs, AppState, ArchiveState, Compressor, ConceptNames, CrawlerHeaders,
-    DistributionState, EdgeState, HitCache, LiveSettings, PageRenderer, ProcessState, SharedState,
-    SiteState, SurrogateHeaders,
+    DistributionState, EdgeState, LiveSettings, PageRenderer, ProcessState, ResponseCache,
+    SharedState, SiteState, SurrogateHeaders,
 };
 use crate::media::original::OriginalStore;
 use crate::media::{Media, MediaSettings};
@@ -300,7 +300,7 @@ pub(super) fn shared_state(
             surrogate: SurrogateHeaders::from_config(config)?,
             crawlers,
             compressor: Compressor::default(),
-            hits: HitCache::default(),
+            responses: ResponseCache::default(),
             traces,
             strict_transport: config.is_https(),
         },

@@ -43,10 +43,10 @@ use crate::http::api::binding::BoundEndpoints;
 use crate::runtime::config::NodeRole;
 use crate::runtime::error::{Error, ErrorKind};
 
-use media::hits::{self, RepeatableRequest};
+use media::response_cache::{self, CacheableRequest};
 
 pub use media::crawlers::CrawlerHeaders;
-pub use media::hits::HitCache;
+pub use media::response_cache::ResponseCache;
 pub use media::surrogate::SurrogateHeaders;
 pub use protocol::compression::Compressor;
 use site::ApiRouter;
@@ -81,20 +81,20 @@ impl Service<Request> for WebService {
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        if let Some(response) = hits::respond(&self.app, &request) {
+        if let Some(response) = response_cache::respond(&self.app, &request) {
             return Either::Left(ready(Ok(response)));
         }
-        let repeatable = RepeatableRequest::find(&self.app, &request);
+        let cacheable = CacheableRequest::find(&self.app, &request);
         let app = self.app.clone();
         let responding = self.router.call(request);
-        let remembering = async move {
+        let storing = async move {
             let mut response = responding.await?;
-            if let Some(repeatable) = repeatable {
-                repeatable.remember(&app, &mut response);
+            if let Some(cacheable) = cacheable {
+                cacheable.store(&app, &mut response);
             }
             Ok(response)
         };
-        Either::Right(remembering.boxed())
+        Either::Right(storing.boxed())
     }
 }
 

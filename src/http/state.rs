@@ -23,7 +23,7 @@ use crate::distribution::delivery::Deliveries;
 use crate::distribution::notifications::Notifications;
 use crate::distribution::recipients::Recipients;
 use crate::http::media::crawlers::CrawlerHeaders;
-use crate::http::media::hits::HitCache;
+use crate::http::media::response_cache::ResponseCache;
 use crate::http::media::surrogate::SurrogateHeaders;
 use crate::http::openapi::description::ApiDescription;
 use crate::http::protocol::compression::Compressor;
@@ -118,7 +118,7 @@ pub struct EdgeState {
     pub crawlers: CrawlerHeaders,
     pub compressor: Compressor,
     /// Responses to open renditions, for requests that repeat.
-    pub hits: HitCache,
+    pub responses: ResponseCache,
     /// Exports traces of requests; `None` unless the operator configures it.
     pub traces: Option<RequestTracer>,
     /// True if responses have `Strict-Transport-Security`.

@@ -103,7 +103,7 @@ pub struct FileAnswer {
 #[derive(Clone, Debug)]
 pub struct PublicRendition {
     pub(super) key: ItemKey,
-    /// Weak, so that remembering a rendition keeps no outdated version of its item in memory.
+    /// Weak, so that a cached response keeps no outdated version of the item in memory.
     pub(super) entry: Weak<CatalogEntry>,
     pub(super) planned: Arc<plan::PlannedRendition>,
 }

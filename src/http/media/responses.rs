@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use crate::access::auth::Principal;
 use crate::http::cache_policy::CachePolicy;
 use crate::http::edge::RenderSummary;
-use crate::http::media::hits::RepeatableResponse;
 use crate::http::media::request::MediaRequest;
+use crate::http::media::response_cache::CacheableResponse;
 use crate::http::media::{cors, timing};
 use crate::http::protocol::compression::CodingNegotiation;
 use crate::http::protocol::conditional::{
@@ -245,13 +245,13 @@ pub(super) async fn rendition_response(
     answer: &RenditionAnswer,
 ) -> Result<Option<Response>> {
     let validators = validators(&answer.etag, answer.modified)?;
-    let repeatable = answer
+    let cacheable = answer
         .public()
-        .map(|rendition| RepeatableResponse { rendition, validators: validators.clone() });
+        .map(|rendition| CacheableResponse { rendition, validators: validators.clone() });
     let early = early_response(app, request, &validators, answer.open, &answer.sale).await?;
     if let Some(mut response) = early {
-        if let Some(repeatable) = repeatable {
-            response.extensions_mut().insert(repeatable);
+        if let Some(cacheable) = cacheable {
+            response.extensions_mut().insert(cacheable);
         }
         return Ok(Some(response));
     }
@@ -289,9 +289,9 @@ pub(super) async fn rendition_response(
     });
     if obtained.source == RenditionSource::Memory
         && matches!(obtained.body.parts(), [BodyPart::Memory(_)])
-        && let Some(repeatable) = repeatable
+        && let Some(cacheable) = cacheable
     {
-        response.extensions_mut().insert(repeatable);
+        response.extensions_mut().insert(cacheable);
     }
     Ok(Some(response))
 }

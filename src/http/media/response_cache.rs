@@ -1,7 +1,7 @@
-//! Answers repeated requests for open renditions in memory, without the router.
+//! Caches the responses to open renditions in memory, and answers repeated requests without the router.
 //!
-//! A first request passes through the router, whose response is remembered with its address. A later request for the
-//! address gets the same headers and the bytes in memory, if nothing that they depend on has changed: the version and
+//! A first request passes through the router, whose response is stored under the path of its URL. A later request for
+//! the path gets the same headers and the bytes in memory, if nothing that they depend on has changed: the version and
 //! the visibility of the item, and the settings. Everything else goes through the router: other methods, parameters,
 //! credentials, ranges, and preconditions that fail.
 
@@ -23,87 +23,89 @@ use crate::runtime::clock;
 
 /// The route of media URLs, as the router names it.
 const MEDIA_ROUTE: &str = "/media/{*path}";
-/// Responses that each of the caches remembers; one takes about 3 kB.
+/// Responses that each of the two caches holds; one takes about 3 kB.
 const RESPONSES_MAX: u64 = 5_000;
-/// Headers of requests whose response differs from a remembered one, or depends on the caller.
+/// Headers of requests whose response differs from a cached one, or depends on the caller.
 const OTHER_RESPONSES: [HeaderName; 3] = [header::AUTHORIZATION, header::COOKIE, header::RANGE];
 
 /// The responses to open renditions, by the path of their URL.
 #[derive(Clone)]
-pub struct HitCache {
+pub struct ResponseCache {
     /// Responses with the whole file, without its bytes.
-    whole: Cache<String, Arc<KnownResponse>>,
+    whole: Cache<String, Arc<CachedResponse>>,
     /// Responses that the client's copy is current.
-    not_modified: Cache<String, Arc<KnownResponse>>,
+    not_modified: Cache<String, Arc<CachedResponse>>,
 }
 
-impl Default for HitCache {
+impl Default for ResponseCache {
     fn default() -> Self {
         Self { whole: Cache::new(RESPONSES_MAX), not_modified: Cache::new(RESPONSES_MAX) }
     }
 }
 
-/// What a response that may be remembered was made from. Its handler adds it as an extension.
+/// The rendition and the validators of a response that may be cached. The handler adds them as an extension.
 #[derive(Clone)]
-pub(crate) struct RepeatableResponse {
+pub(crate) struct CacheableResponse {
     pub(crate) rendition: PublicRendition,
     pub(crate) validators: Validators,
 }
 
-struct KnownResponse {
-    source: RepeatableResponse,
+struct CachedResponse {
+    source: CacheableResponse,
     /// The settings with which the headers were built.
     settings: Arc<LiveSettings>,
     headers: HeaderMap,
 }
 
-/// A request whose response may be remembered.
-pub(crate) struct RepeatableRequest {
+/// A request whose response may be cached.
+pub(crate) struct CacheableRequest {
     path: String,
     settings: Arc<LiveSettings>,
 }
 
-impl RepeatableRequest {
+impl CacheableRequest {
     /// Returns the request if its response depends on nothing but its path, the item, the settings and preconditions.
     pub(crate) fn find(app: &AppState, request: &Request) -> Option<Self> {
         let settings = app.shared.edge.live_settings.get();
-        let is_repeatable = is_repeatable(app, request);
-        is_repeatable.then(|| Self { path: request.uri().path().to_owned(), settings })
+        let is_cacheable = is_cacheable(app, request);
+        is_cacheable.then(|| Self { path: request.uri().path().to_owned(), settings })
     }
 
-    /// Remembers the response to the request, if its handler permits it.
-    pub(crate) fn remember(self, app: &AppState, response: &mut Response) {
-        let hits = &app.shared.edge.hits;
+    /// Stores the response to the request, if its handler permits it.
+    pub(crate) fn store(self, app: &AppState, response: &mut Response) {
+        let responses = &app.shared.edge.responses;
         let cache = match response.status() {
-            StatusCode::OK => &hits.whole,
+            StatusCode::OK => &responses.whole,
             // Preconditions are evaluated with the validators of the whole file.
-            StatusCode::NOT_MODIFIED if hits.whole.contains_key(&self.path) => &hits.not_modified,
+            StatusCode::NOT_MODIFIED if responses.whole.contains_key(&self.path) => {
+                &responses.not_modified
+            }
             _ => return,
         };
-        let Some(source) = response.extensions_mut().remove::<RepeatableResponse>() else {
+        let Some(source) = response.extensions_mut().remove::<CacheableResponse>() else {
             return;
         };
         let mut headers = response.headers().clone();
         headers.remove(REQUEST_ID);
-        let known = KnownResponse { source, settings: self.settings, headers };
+        let known = CachedResponse { source, settings: self.settings, headers };
         cache.insert(self.path, Arc::new(known));
     }
 }
 
 /// Returns the response to a request that is like an earlier one; `None` for the router to respond.
 pub(crate) fn respond(app: &AppState, request: &Request) -> Option<Response> {
-    if !is_repeatable(app, request) {
+    if !is_cacheable(app, request) {
         return None;
     }
-    let hits = &app.shared.edge.hits;
+    let responses = &app.shared.edge.responses;
     let path = request.uri().path();
     let mut record = RequestRecord::begin(request);
-    let whole = hits.whole.get(path).filter(|whole| whole.has_current_settings(app))?;
+    let whole = responses.whole.get(path).filter(|whole| whole.has_current_settings(app))?;
     let validators = &whole.source.validators;
     let mut response = match evaluate(request.method(), request.headers(), validators) {
         PreconditionOutcome::Proceed => whole.with_file(app)?,
         PreconditionOutcome::NotModified => {
-            let known = hits.not_modified.get(path)?;
+            let known = responses.not_modified.get(path)?;
             // One of both may be the response of an earlier version.
             let is_same = known.source.validators == *validators;
             known.without_file(app).filter(|_| is_same && known.has_current_settings(app))?
@@ -116,7 +118,7 @@ pub(crate) fn respond(app: &AppState, request: &Request) -> Option<Response> {
     Some(response)
 }
 
-impl KnownResponse {
+impl CachedResponse {
     /// Returns whether the settings are those with which the headers were built.
     fn has_current_settings(&self, app: &AppState) -> bool {
         Arc::ptr_eq(&self.settings, &app.shared.edge.live_settings.get())
@@ -152,7 +154,7 @@ impl KnownResponse {
 }
 
 /// Returns whether the response depends on nothing but the path, the item, the settings and preconditions.
-fn is_repeatable(app: &AppState, request: &Request) -> bool {
+fn is_cacheable(app: &AppState, request: &Request) -> bool {
     let uri = request.uri();
     let headers = request.headers();
     request.method() == Method::GET
