@@ -108,7 +108,7 @@ pub struct OutputOptions {
     pub sampling: OutputSampling,
     /// Colour space of the result.
     pub colour: OutputColour,
-    /// The time that encoding may take.
+    /// The time that encoding may take. Only JPEG files with [`OutputSampling::S420`] depend on it.
     #[serde(skip_serializing_if = "is_small")]
     pub effort: EncodeEffort,
     /// The quality is reduced until the file, without its metadata, has at most this many bytes.

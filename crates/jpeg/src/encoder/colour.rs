@@ -19,6 +19,12 @@ pub(super) struct Plane {
     pub(super) samples: Vec<f32>,
 }
 
+impl Plane {
+    fn new(size: Size, samples: Vec<f32>) -> Plane {
+        Plane { width: size.width as usize, height: size.height as usize, samples }
+    }
+}
+
 /// The value to subtract from 8-bit samples, so that zero is their middle (ITU-T T.81, A.3.1).
 const LEVEL_SHIFT: f32 = 128.0;
 
@@ -28,12 +34,6 @@ const RED: f32 = 0.299;
 const GREEN: f32 = 0.587;
 /// Weight of blue in luma.
 const BLUE: f32 = 0.114;
-
-impl Plane {
-    fn new(size: Size, samples: Vec<f32>) -> Plane {
-        Plane { width: size.width as usize, height: size.height as usize, samples }
-    }
-}
 
 /// Converts a grey picture, one byte for each pixel, to its only plane.
 pub(super) fn grey_plane(pixels: &Pixels) -> Plane {
