@@ -39,6 +39,7 @@
 //! - [`samples`]: generated files for tests and benches.
 
 pub mod codec;
+mod coefficient_grid;
 pub mod dct;
 mod dct_weights;
 mod divisors;

@@ -15,6 +15,7 @@
 
 mod colour;
 mod effort;
+pub(crate) mod file;
 mod huffman;
 mod progressive;
 mod quantize;
@@ -25,13 +26,11 @@ mod trellis;
 #[cfg(test)]
 mod tests;
 
-use geometry::Size;
-
 use crate::codec::{ChromaSubsampling, CodecError, Pixels};
+use crate::coefficient_grid::CoefficientGrid;
 use crate::encoder::colour::Plane;
 pub use crate::encoder::effort::EncodeEffort;
-use crate::encoder::quantize::{CHROMA, Component, LUMA, Steps};
-use crate::encoder::scan::QuantisedGrid;
+use crate::encoder::quantize::{CHROMA, Component, LUMA};
 use crate::rewrite::segment;
 
 /// JFIF 1.01, square pixels, no thumbnail.
@@ -67,8 +66,8 @@ pub fn encode(pixels: &Pixels, options: &EncodeOptions) -> Result<Vec<u8>, Codec
     let is_halved = options.sampling == ChromaSubsampling::Quarter && pixels.channels == 3;
     let factor = if is_halved { 2 } else { 1 };
     let (luma, chroma) = planes(pixels, factor, options.effort);
-    let picture = Picture::quantise(&luma, &chroma, factor, options);
-    Ok(picture.file(pixels.size, options.effort))
+    let grids = quantise(&luma, &chroma, factor, options);
+    Ok(file::write(pixels.size, &segment(0xE0, &[JFIF]), &grids, options.effort))
 }
 
 /// Fails unless the pixels can be encoded.
@@ -86,7 +85,7 @@ fn check(pixels: &Pixels) -> Result<(), CodecError> {
 }
 
 /// Converts pixels to a luma plane, and to two chroma planes unless the picture is grey.
-fn planes(pixels: &Pixels, factor: usize, effort: EncodeEffort) -> (Plane, Vec<Plane>) {
+fn planes(pixels: &Pixels, factor: u8, effort: EncodeEffort) -> (Plane, Vec<Plane>) {
     if pixels.channels == 1 {
         return (colour::grey_plane(pixels), Vec::new());
     }
@@ -99,75 +98,30 @@ fn planes(pixels: &Pixels, factor: usize, effort: EncodeEffort) -> (Plane, Vec<P
     (luma, chroma)
 }
 
-/// A quantised picture and its tables.
-struct Picture {
-    luma_steps: Steps,
-    chroma_steps: Steps,
-    /// Luma, then two chroma components unless the picture is grey.
-    grids: Vec<QuantisedGrid>,
-}
-
-impl Picture {
-    fn quantise(
-        luma: &Plane,
-        chroma: &[Plane],
-        factor: usize,
-        options: &EncodeOptions,
-    ) -> Picture {
-        let scale = quantize::scale(options.quality);
-        let rounds = quantize::rounds(options.effort);
-        let luma_steps = LUMA.steps(scale);
-        let chroma_steps = CHROMA.steps(scale);
-        let sensitivities = quantize::sensitivities(luma);
-        let luma_grid = transform::coefficients(luma);
-        let chroma: Vec<Component> = chroma
-            .iter()
-            .map(|plane| {
-                let grid = transform::coefficients(plane);
-                let sensitivities = quantize::covered(&sensitivities, &luma_grid, &grid, factor);
-                Component { grid, factor: 1, sensitivities }
-            })
-            .collect();
-        let luma = Component { grid: luma_grid, factor, sensitivities };
-        let mut grids = LUMA.quantise(&[luma], &luma_steps, scale, rounds);
-        grids.extend(CHROMA.quantise(&chroma, &chroma_steps, scale, rounds));
-        Picture { luma_steps, chroma_steps, grids }
-    }
-
-    /// Writes the file (T.81, annex B).
-    fn file(&self, size: Size, effort: EncodeEffort) -> Vec<u8> {
-        let script = match effort {
-            EncodeEffort::Small => progressive::choose(&self.grids),
-            EncodeEffort::Fast => progressive::baseline(&self.grids),
-        };
-        let mut out = vec![0xFF, 0xD8];
-        out.extend(segment(0xE0, &[JFIF]));
-        let luma = [&[0], self.luma_steps.as_slice()].concat();
-        let chroma = [&[1], self.chroma_steps.as_slice()].concat();
-        let tables = if self.grids.len() == 1 { luma } else { [luma, chroma].concat() };
-        out.extend(segment(0xDB, &[&tables]));
-        let frame_marker = if script.progressive { 0xC2 } else { 0xC0 };
-        out.extend(segment(frame_marker, &[&self.frame(size)]));
-        for group in &script.groups {
-            group.write(&mut out);
-        }
-        out.extend([0xFF, 0xD9]);
-        out
-    }
-
-    /// Returns the payload of the frame header (T.81, B.2.2).
-    fn frame(&self, size: Size) -> Vec<u8> {
-        let height = u16::try_from(size.height).expect("the size was checked");
-        let width = u16::try_from(size.width).expect("the size was checked");
-        let mut frame = vec![8];
-        frame.extend(height.to_be_bytes());
-        frame.extend(width.to_be_bytes());
-        frame.push(progressive::byte(self.grids.len()));
-        for (index, grid) in self.grids.iter().enumerate() {
-            let factor = progressive::byte(grid.factor);
-            let table = u8::from(index > 0);
-            frame.extend([progressive::byte(index + 1), factor << 4 | factor, table]);
-        }
-        frame
-    }
+/// Quantises the planes: the coefficients of luma, then of two chroma components unless the picture is grey.
+fn quantise(
+    luma: &Plane,
+    chroma: &[Plane],
+    factor: u8,
+    options: &EncodeOptions,
+) -> Vec<CoefficientGrid> {
+    let scale = quantize::scale(options.quality);
+    let rounds = quantize::rounds(options.effort);
+    let luma_steps = LUMA.steps(scale);
+    let chroma_steps = CHROMA.steps(scale);
+    let sensitivities = quantize::sensitivities(luma);
+    let luma_grid = transform::coefficients(luma);
+    let chroma: Vec<Component> = (2..)
+        .zip(chroma)
+        .map(|(id, plane)| {
+            let grid = transform::coefficients(plane);
+            let sensitivities =
+                quantize::covered(&sensitivities, &luma_grid, &grid, usize::from(factor));
+            Component { id, quant_number: 1, grid, factor: 1, sensitivities }
+        })
+        .collect();
+    let luma = Component { id: 1, quant_number: 0, grid: luma_grid, factor, sensitivities };
+    let mut grids = LUMA.quantise(&[luma], &luma_steps, scale, rounds);
+    grids.extend(CHROMA.quantise(&chroma, &chroma_steps, scale, rounds));
+    grids
 }

@@ -26,7 +26,8 @@
 //! it codes the candidates and compares their sizes.
 
 use super::huffman::{self, Histogram, HuffmanTable, TABLES, Token};
-use super::scan::{self, Band, QuantisedGrid};
+use super::scan::{self, Band};
+use crate::coefficient_grid::CoefficientGrid;
 use crate::rewrite::segment;
 
 /// The candidates for the last coefficient of the first band; with 63, there is no second band.
@@ -46,7 +47,7 @@ pub(super) struct Script {
 }
 
 /// Returns the only scan of a baseline file.
-pub(super) fn baseline(grids: &[QuantisedGrid]) -> Script {
+pub(super) fn baseline(grids: &[CoefficientGrid]) -> Script {
     let components = (0..grids.len()).collect();
     let band = Band { first: 0, last: 63, high: 0, low: 0 };
     let scan = CodedScan { components, band, tokens: scan::sequential(grids) };
@@ -58,15 +59,15 @@ pub(super) fn baseline(grids: &[QuantisedGrid]) -> Script {
 /// A progressive file starts with one scan of the DC coefficients of all components. Its scans of AC coefficients
 /// hold one component each, as the format demands. The two chroma components are so similar that they are divided
 /// in the same way.
-pub(super) fn choose(grids: &[QuantisedGrid]) -> Script {
+pub(super) fn choose(grids: &[CoefficientGrid]) -> Script {
     let components: Vec<usize> = (0..grids.len()).collect();
     let baseline = baseline(grids);
     let band = Band { first: 0, last: 0, high: 0, low: 0 };
-    let scan = CodedScan { components, band, tokens: scan::dc(grids) };
+    let scan = CodedScan { components: components.clone(), band, tokens: scan::dc(grids) };
     let mut groups = vec![ScanGroup::new(vec![scan])];
     groups.extend(best_ac(grids, &[0]));
     if grids.len() > 1 {
-        groups.extend(best_ac(grids, &[1, 2]));
+        groups.extend(best_ac(grids, &components[1..]));
     }
     if total(&baseline.groups) <= total(&groups) {
         return baseline;
@@ -78,7 +79,7 @@ pub(super) fn choose(grids: &[QuantisedGrid]) -> Script {
 ///
 /// First the number of low bits is chosen with a fixed split, and then the split for that number. Coding every
 /// combination would take more than twice as long.
-fn best_ac(grids: &[QuantisedGrid], components: &[usize]) -> Vec<ScanGroup> {
+fn best_ac(grids: &[CoefficientGrid], components: &[usize]) -> Vec<ScanGroup> {
     let mut low = 0;
     let mut best = total(&bands(grids, components, SPLIT_FIRST, low));
     // The refinements of bit 0, bit 1 and so on.
@@ -104,7 +105,7 @@ fn best_ac(grids: &[QuantisedGrid], components: &[usize]) -> Vec<ScanGroup> {
 }
 
 /// Codes the first scans of the coefficients, without their `low` lowest bits, in one or two bands.
-fn bands(grids: &[QuantisedGrid], components: &[usize], split: u8, low: u8) -> Vec<ScanGroup> {
+fn bands(grids: &[CoefficientGrid], components: &[usize], split: u8, low: u8) -> Vec<ScanGroup> {
     let mut groups = with_tables(grids, components, Band { first: 1, last: split, high: 0, low });
     if split < 63 {
         let band = Band { first: split + 1, last: 63, high: 0, low };
@@ -114,7 +115,7 @@ fn bands(grids: &[QuantisedGrid], components: &[usize], split: u8, low: u8) -> V
 }
 
 /// Codes one band of each component. The scans share their tables if that is smaller than separate tables.
-fn with_tables(grids: &[QuantisedGrid], components: &[usize], band: Band) -> Vec<ScanGroup> {
+fn with_tables(grids: &[CoefficientGrid], components: &[usize], band: Band) -> Vec<ScanGroup> {
     let code = |&component: &usize| CodedScan {
         components: vec![component],
         band,
@@ -157,8 +158,8 @@ impl ScanGroup {
         ScanGroup { scans, tables, bytes }
     }
 
-    /// Writes the tables and the scans.
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    /// Writes the tables and the scans of `grids`.
+    pub(super) fn write(&self, grids: &[CoefficientGrid], out: &mut Vec<u8>) {
         let mut definitions = Vec::new();
         for (index, table) in self.tables.iter().enumerate() {
             if !table.spec.symbols.is_empty() {
@@ -171,7 +172,7 @@ impl ScanGroup {
             for &component in components {
                 // Luma uses table number 0, chroma number 1; both nibbles name it.
                 let tables = if component == 0 { 0x00 } else { 0x11 };
-                header.extend([byte(component + 1), tables]);
+                header.extend([grids[component].id, tables]);
             }
             header.extend([band.first, band.last, band.high << 4 | band.low]);
             out.extend(segment(0xDA, &[&header]));
@@ -206,7 +207,7 @@ fn add(sums: &mut [Histogram; TABLES], histograms: &[Histogram; TABLES]) {
     }
 }
 
-/// Converts a count or index of components to a byte.
+/// Converts a count of components to a byte.
 pub(super) fn byte(value: usize) -> u8 {
     u8::try_from(value).expect("at most four components")
 }

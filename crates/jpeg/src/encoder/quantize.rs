@@ -7,9 +7,9 @@
 use super::colour::Plane;
 use super::effort::EncodeEffort;
 use super::huffman::Histogram;
-use super::scan::QuantisedGrid;
 use super::transform::{self, BlockGrid, ONE};
 use super::trellis::{self, Quantiser, Rates};
+use crate::coefficient_grid::CoefficientGrid;
 use crate::scan::ZIGZAG;
 
 /// The steps of a component, in zigzag order.
@@ -147,10 +147,14 @@ pub(super) fn covered(
 
 /// A component before quantisation.
 pub(super) struct Component {
+    /// Identifier of the component in the frame.
+    pub(super) id: u8,
+    /// Number of the quantisation table in the file.
+    pub(super) quant_number: u8,
     /// The coefficients before quantisation.
     pub(super) grid: BlockGrid,
     /// Number of blocks of an MCU in each direction.
-    pub(super) factor: usize,
+    pub(super) factor: u8,
     /// The visibility of errors in each block.
     pub(super) sensitivities: Vec<f32>,
 }
@@ -177,13 +181,13 @@ impl Profile {
         steps: &Steps,
         scale: f32,
         rounds: usize,
-    ) -> Vec<QuantisedGrid> {
+    ) -> Vec<CoefficientGrid> {
         let reciprocals = steps.map(|step| 1.0 / (ONE * f32::from(step)));
         let lowest = f32::from(steps[1]);
         let weights = steps.map(|step| power(f32::from(step) / lowest, self.weight_eighths));
         let bit_price = self.bit_price * (scale / FULL_PRICE_SCALE).min(1.0);
         let mut grids: Vec<_> =
-            components.iter().map(|component| component.rounded(&reciprocals)).collect();
+            components.iter().map(|component| component.rounded(steps, &reciprocals)).collect();
         for _ in 0..rounds {
             let mut histogram: Histogram = [0; 256];
             grids.iter().for_each(|grid| trellis::count_symbols(grid, &mut histogram));
@@ -199,13 +203,25 @@ impl Profile {
 
 impl Component {
     /// Quantises each coefficient separately.
-    fn rounded(&self, reciprocals: &[f32; 64]) -> QuantisedGrid {
+    fn rounded(&self, steps: &Steps, reciprocals: &[f32; 64]) -> CoefficientGrid {
         let blocks = self.grid.blocks.iter().map(|block| rounded_block(block, reciprocals));
-        QuantisedGrid::new(self.grid.cols, self.grid.rows, self.factor, blocks.collect())
+        let mut grid = CoefficientGrid {
+            id: self.id,
+            across: self.factor,
+            down: self.factor,
+            quant_number: self.quant_number,
+            quant: steps.map(u16::from),
+            cols: self.grid.cols,
+            rows: self.grid.rows,
+            blocks: blocks.collect(),
+            masks: Vec::new(),
+        };
+        grid.update_masks();
+        grid
     }
 
     /// Chooses the AC levels of all blocks again.
-    fn requantise(&self, grid: &mut QuantisedGrid, quantiser: &Quantiser<'_>, bit_price: f32) {
+    fn requantise(&self, grid: &mut CoefficientGrid, quantiser: &Quantiser<'_>, bit_price: f32) {
         let sources = self.grid.blocks.iter().zip(&self.sensitivities);
         for (levels, (source, sensitivity)) in grid.blocks.iter_mut().zip(sources) {
             levels[1..].fill(0);

@@ -1,6 +1,8 @@
 //! Converts quantised coefficients to the tokens of sequential and progressive scans (T.81, F.1.2, G.1.2).
 
 use super::huffman::{TableSlot, Token};
+use crate::coefficient_grid::CoefficientGrid;
+use crate::scan::COMPONENTS_MAX;
 
 /// Longest run of blocks that one end-of-band symbol can represent (T.81, G.1.2.2).
 const BAND_RUN_MAX: u32 = 0x7FFF;
@@ -8,40 +10,6 @@ const BAND_RUN_MAX: u32 = 0x7FFF;
 const CORRECTIONS_MAX: usize = 937;
 /// The symbol for sixteen zeros.
 const SIXTEEN_ZEROS: u8 = 0xF0;
-
-/// The quantised blocks of one component.
-#[derive(Clone, Debug)]
-pub(super) struct QuantisedGrid {
-    /// Number of blocks in a row.
-    pub(super) cols: usize,
-    /// Number of rows of blocks.
-    pub(super) rows: usize,
-    /// Pixels per sample relative to the finest component, across and down: blocks of an MCU.
-    pub(super) factor: usize,
-    /// The coefficients in zigzag order.
-    pub(super) blocks: Vec<[i16; 64]>,
-    /// For each block, bit k is set if coefficient k is not zero.
-    pub(super) masks: Vec<u64>,
-}
-
-impl QuantisedGrid {
-    /// Creates a grid of quantised blocks.
-    pub(super) fn new(cols: usize, rows: usize, factor: usize, blocks: Vec<[i16; 64]>) -> Self {
-        let mut grid = Self { cols, rows, factor, blocks, masks: Vec::new() };
-        grid.update_masks();
-        grid
-    }
-
-    /// Computes the masks again after the blocks have changed.
-    pub(super) fn update_masks(&mut self) {
-        self.masks = self.blocks.iter().map(mask_of).collect();
-    }
-}
-
-/// Returns the mask of a block, with bit k set if coefficient k is not zero.
-fn mask_of(block: &[i16; 64]) -> u64 {
-    block.iter().rev().fold(0u64, |mask, &value| mask << 1 | u64::from(value != 0))
-}
 
 /// The coefficients of a scan: a band of the zigzag order and the bits of successive approximation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,31 +39,31 @@ fn symbol(high: u32, low: u32) -> u8 {
 }
 
 /// Returns the tokens of a scan of all coefficients of all components, block by block (F.1.2).
-pub(super) fn sequential(grids: &[QuantisedGrid]) -> Vec<Token> {
+pub(super) fn sequential(grids: &[CoefficientGrid]) -> Vec<Token> {
     interleaved(grids, true)
 }
 
 /// Returns the tokens of a scan of the DC of all components, with all its bits (G.1.2.1).
-pub(super) fn dc(grids: &[QuantisedGrid]) -> Vec<Token> {
+pub(super) fn dc(grids: &[CoefficientGrid]) -> Vec<Token> {
     interleaved(grids, false)
 }
 
 /// Visits the blocks of all components MCU by MCU, or block by block if there is only one component.
-fn interleaved(grids: &[QuantisedGrid], with_ac: bool) -> Vec<Token> {
+fn interleaved(grids: &[CoefficientGrid], with_ac: bool) -> Vec<Token> {
     let mut tokens = Vec::new();
-    let mut predictions = [0i16; 3];
+    let mut predictions = [0i16; COMPONENTS_MAX];
     // A scan of one component is never padded to whole MCUs (T.81, A.2.2).
     let is_padded = grids.len() > 1;
-    let first_factor = if is_padded { grids[0].factor } else { 1 };
-    let cols = grids[0].cols.div_ceil(first_factor);
-    let rows = grids[0].rows.div_ceil(first_factor);
+    let (across, down) = if is_padded { factors(&grids[0]) } else { (1, 1) };
+    let cols = grids[0].cols.div_ceil(across);
+    let rows = grids[0].rows.div_ceil(down);
     for (row, col) in (0..rows).flat_map(|row| (0..cols).map(move |col| (row, col))) {
         for (index, grid) in grids.iter().enumerate() {
-            let factor = if is_padded { grid.factor } else { 1 };
+            let (across, down) = if is_padded { factors(grid) } else { (1, 1) };
             let (dc_slot, ac_slot) = slots(index);
-            for at in 0..factor * factor {
-                let y = row * factor + at / factor;
-                let x = col * factor + at % factor;
+            for at in 0..across * down {
+                let y = row * down + at / across;
+                let x = col * across + at % across;
                 let (block, mask) = if y < grid.rows && x < grid.cols {
                     let at = y * grid.cols + x;
                     (grid.blocks[at], grid.masks[at])
@@ -117,6 +85,11 @@ fn interleaved(grids: &[QuantisedGrid], with_ac: bool) -> Vec<Token> {
         }
     }
     tokens
+}
+
+/// Returns the number of blocks of a component in a row and in a column of an MCU.
+fn factors(grid: &CoefficientGrid) -> (usize, usize) {
+    (usize::from(grid.across), usize::from(grid.down))
 }
 
 /// Returns the slots of the DC and AC tables of a component.
@@ -160,7 +133,7 @@ fn sequential_ac(block: &[i16; 64], mask: u64, slot: TableSlot, tokens: &mut Vec
 /// Returns the tokens of one AC scan of one component (G.1.2.2, G.1.2.3).
 ///
 /// `component` is the index in the frame.
-pub(super) fn ac(grid: &QuantisedGrid, component: usize, band: Band) -> Vec<Token> {
+pub(super) fn ac(grid: &CoefficientGrid, component: usize, band: Band) -> Vec<Token> {
     let (_, slot) = slots(component);
     let mut scan = AcScan { slot, band_run: 0, corrections: Vec::new(), tokens: Vec::new() };
     let range = (u64::MAX >> (63 - band.last)) & (u64::MAX << band.first);

@@ -6,7 +6,7 @@
 //! coefficient, which dynamic programming finds.
 
 use super::huffman::Histogram;
-use super::scan::QuantisedGrid;
+use crate::coefficient_grid::CoefficientGrid;
 
 /// Symbol of the end of a block.
 const END_OF_BLOCK: usize = 0x00;
@@ -61,7 +61,7 @@ fn approximate(value: u32) -> f32 {
 }
 
 /// Counts the AC symbols that a sequential scan of a component would need.
-pub(super) fn count_symbols(grid: &QuantisedGrid, histogram: &mut Histogram) {
+pub(super) fn count_symbols(grid: &CoefficientGrid, histogram: &mut Histogram) {
     for (block, &mask) in grid.blocks.iter().zip(&grid.masks) {
         let mut mask = mask & !1;
         let mut next = 1;
