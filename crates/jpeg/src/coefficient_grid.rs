@@ -27,6 +27,32 @@ pub struct CoefficientGrid {
 }
 
 impl CoefficientGrid {
+    /// Returns the number of blocks in a row.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Returns the number of rows of blocks.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Returns the sampling factors, horizontal and vertical, 1 to 4 each (T.81, A.1.1).
+    pub fn sampling(&self) -> (u8, u8) {
+        (self.across, self.down)
+    }
+
+    /// Returns the quantisation table: 64 steps in zigzag order.
+    pub fn quant(&self) -> &[u16; 64] {
+        &self.quant
+    }
+
+    /// Returns the blocks, `[rows][cols][64]` of coefficients in zigzag order, in units of the steps of the
+    /// quantisation table.
+    pub fn blocks(&self) -> &[[i16; 64]] {
+        &self.blocks
+    }
+
     /// Computes the masks again after the blocks have changed.
     pub(crate) fn update_masks(&mut self) {
         self.masks = self.blocks.iter().map(mask_of).collect();

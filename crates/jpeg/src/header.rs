@@ -23,8 +23,8 @@ pub(super) const DHT: u8 = 0xC4;
 const JPG: u8 = 0xC8;
 pub(super) const DAC: u8 = 0xCC;
 const SOF15: u8 = 0xCF;
-const RST0: u8 = 0xD0;
-const RST7: u8 = 0xD7;
+pub(super) const RST0: u8 = 0xD0;
+pub(super) const RST7: u8 = 0xD7;
 pub(super) const SOI: u8 = 0xD8;
 pub(super) const EOI: u8 = 0xD9;
 pub(super) const SOS: u8 = 0xDA;
@@ -41,7 +41,7 @@ pub(super) const APP13: u8 = 0xED;
 pub(super) const APP14: u8 = 0xEE;
 const APP15: u8 = 0xEF;
 const COM: u8 = 0xFE;
-const TEM: u8 = 0x01;
+pub(super) const TEM: u8 = 0x01;
 
 /// Bytes of a `JFIF` payload without the thumbnail: signature, version, density, thumbnail size.
 pub(super) const JFIF_BYTES: usize = 14;

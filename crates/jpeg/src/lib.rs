@@ -33,6 +33,7 @@
 //! - [`embedded`]: extracts EXIF, XMP, ICC and IIM. [`rewrite`]: replaces them without changing the
 //!   picture data. Neither decodes pixels.
 //! - [`scan`]: random access into a baseline scan: regions, crops, patches, bands, and the index.
+//! - [`coefficients`]: the quantised coefficients of whole pictures, sequential or progressive.
 //! - [`dct`]: the transforms between samples and coefficients.
 //! - [`codec`]: libjpeg-turbo for whole pictures. [`repair`]: cleans headers that libjpeg-turbo refuses.
 //! - [`encoder`]: the encoder for small renditions, whose files are smaller than libjpeg-turbo's.
@@ -40,6 +41,7 @@
 
 pub mod codec;
 mod coefficient_grid;
+pub mod coefficients;
 pub mod dct;
 mod dct_weights;
 mod divisors;

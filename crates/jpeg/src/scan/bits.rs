@@ -118,7 +118,7 @@ impl UnstuffedData {
     }
 
     /// Returns the position in bits of the data after restart `index`, and the marker's number.
-    pub(super) fn restart(&self, index: usize) -> Option<(u64, u8)> {
+    pub(crate) fn restart(&self, index: usize) -> Option<(u64, u8)> {
         self.restarts.get(index).map(|(start, number)| (long(*start) * 8, *number))
     }
 
@@ -144,19 +144,19 @@ fn long(value: usize) -> u64 {
 
 /// Reads bits from the front; bits beyond the end are zero.
 #[derive(Clone, Debug)]
-pub(super) struct EntropyReader<'a> {
+pub(crate) struct EntropyReader<'a> {
     bytes: &'a [u8],
     /// Offset of the next byte to load.
     at: usize,
     /// The next bits, the first one in the highest bit.
-    pub(super) buffer: u64,
+    pub(crate) buffer: u64,
     /// Number of valid bits in the buffer; more may be present.
     held: u32,
 }
 
 impl<'a> EntropyReader<'a> {
     /// Creates a reader at the bit `position`.
-    pub(super) fn new(data: &'a UnstuffedData, position: u64) -> Self {
+    pub(crate) fn new(data: &'a UnstuffedData, position: u64) -> Self {
         let at = usize::try_from(position / 8).unwrap_or(usize::MAX);
         let mut reader = Self { bytes: &data.bytes, at, buffer: 0, held: 0 };
         reader.refill();
@@ -166,7 +166,7 @@ impl<'a> EntropyReader<'a> {
 
     /// Loads bytes until at least 56 bits are held.
     #[inline(always)]
-    pub(super) fn refill(&mut self) {
+    pub(crate) fn refill(&mut self) {
         // The next refill loads the bits beyond `held` again; OR with the same bits is idempotent.
         if let Some(chunk) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk::<8>) {
             self.buffer |= u64::from_be_bytes(*chunk) >> self.held;
@@ -177,13 +177,13 @@ impl<'a> EntropyReader<'a> {
 
     /// Drops `count` bits that are held.
     #[inline(always)]
-    pub(super) fn skip(&mut self, count: u32) {
+    pub(crate) fn skip(&mut self, count: u32) {
         self.buffer <<= count;
         self.held = self.held.wrapping_sub(count);
     }
 
     /// Returns the position of the next bit, counted from the start of the data.
-    pub(super) fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         (long(self.at) * 8).saturating_sub(u64::from(self.held))
     }
 }

@@ -256,7 +256,7 @@ fn divisor(step: u32) -> i32 {
 /// Decodes the value in the first `size` bits of `bits` (T.81 F.2.2.1, EXTEND).
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "at most eleven bits are left")]
-fn value(bits: u64, size: u32) -> i32 {
+pub(crate) fn value(bits: u64, size: u32) -> i32 {
     let raw = (bits >> 1 >> (63 - size)) as i32;
     // Values whose first bit is 0 are negative.
     let negative = i32::from(bits >> 63 == 0);

@@ -63,10 +63,10 @@ use geometry::{Rect, Size};
 use tables::{AC, DC, HuffmanDecoder, HuffmanSpec};
 
 /// Marker of a quantisation table segment.
-const DQT: u8 = 0xDB;
+pub(crate) const DQT: u8 = 0xDB;
 
 /// Maximum number of blocks in an MCU (T.81 B.2.3).
-const MCU_BLOCKS_MAX: usize = 10;
+pub(crate) const MCU_BLOCKS_MAX: usize = 10;
 
 /// Maximum number of components in a scan: the four of CMYK.
 pub const COMPONENTS_MAX: usize = 4;
@@ -262,8 +262,8 @@ pub struct McuRect {
     pub rows: Range<u32>,
 }
 
-type Specs = [[Option<HuffmanSpec>; 4]; 2];
-type Quants = [Option<[u16; 64]>; 4];
+pub(crate) type Specs = [[Option<HuffmanSpec>; 4]; 2];
+pub(crate) type Quants = [Option<[u16; 64]>; 4];
 
 fn read_tables(header: &JpegHeader, head: &[u8]) -> Result<(Specs, Quants), ScanError> {
     let (mut specs, mut quants): (Specs, Quants) = Default::default();
@@ -281,7 +281,7 @@ fn read_tables(header: &JpegHeader, head: &[u8]) -> Result<(Specs, Quants), Scan
 }
 
 /// Parses a DHT payload (T.81 B.2.4.2), which holds any number of tables.
-fn read_huffman(mut payload: &[u8], specs: &mut Specs) -> Result<(), ScanError> {
+pub(crate) fn read_huffman(mut payload: &[u8], specs: &mut Specs) -> Result<(), ScanError> {
     while let Some((head, rest)) = payload.split_first() {
         let (counts, rest) = rest.split_first_chunk::<16>().ok_or(ScanError::Tables)?;
         let total: usize = counts.iter().map(|count| usize::from(*count)).sum();
@@ -299,7 +299,7 @@ fn read_huffman(mut payload: &[u8], specs: &mut Specs) -> Result<(), ScanError> 
 }
 
 /// Parses a DQT payload (T.81 B.2.4.1), which holds any number of tables of 8 or 16 bits.
-fn read_quantisation(mut payload: &[u8], quants: &mut Quants) -> Result<(), ScanError> {
+pub(crate) fn read_quantisation(mut payload: &[u8], quants: &mut Quants) -> Result<(), ScanError> {
     while let Some((head, rest)) = payload.split_first() {
         let bytes = if head >> 4 == 0 { 64 } else { 128 };
         let (values, rest) = rest.split_at_checked(bytes).ok_or(ScanError::Tables)?;
