@@ -21,7 +21,7 @@ use model::{
 };
 
 /// The format of plans; incremented if the same plan yields different bytes than in an earlier release.
-const FORMAT: u32 = 7;
+const FORMAT: u32 = 8;
 
 /// The long side in pixels up to which an open rendition with a size carries no more of the caption than the
 /// credits. In a list of search hits the whole caption would be the larger part of the bytes.

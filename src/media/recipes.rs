@@ -15,7 +15,7 @@ use model::{ContentHash, RenditionName, Size};
 
 /// The format of picture data without metadata, as in standard sets; incremented if the same recipe yields different
 /// bytes than in an earlier release.
-const PICTURE_FORMAT: u32 = 4;
+const PICTURE_FORMAT: u32 = 5;
 /// The standard renditions that the set contains as they are.
 const KEPT: [RenditionName; 4] = [
     RenditionName::NORMAL_PREVIEW,

@@ -49,12 +49,13 @@ struct EdgeSums {
 
 impl EdgeSums {
     fn new(pixels: &Pixels) -> EdgeSums {
-        let grey = Pixels { size: pixels.size, channels: 1, data: luma(pixels) };
-        let small = resize(grey, fit(pixels.size, LONG_PX));
-        let Size { width, height } = small.size;
+        let size = fit(pixels.size, LONG_PX);
+        let small = resize(four_channels(pixels), pixels.size, size);
+        let luma: Vec<u8> = small.iter().map(|pixel| luma(pixel, pixels.channels)).collect();
+        let Size { width, height } = size;
         let mut edges =
             EdgeSums { columns: vec![0.0; index(width)], rows: vec![0.0; index(height)] };
-        let gradients = sobel_gradients(&small.data, small.size);
+        let gradients = sobel_gradients(&luma, size);
         for (row, y) in gradients.chunks_exact(index(width)).zip(0..) {
             for (gradient, x) in row.iter().zip(0..) {
                 let strength = f64::from(*gradient.min(&GRADIENT_MAX));
@@ -67,8 +68,8 @@ impl EdgeSums {
     }
 }
 
-/// Computes the strength of the edge at each sample: the length of its Sobel gradient, 0 to 1442. Samples beyond an edge
-/// of the picture repeat the samples at the edge.
+/// Computes the strength of the edge at each sample: the length of its Sobel gradient, 0 to 1442. Samples beyond an
+/// edge of the picture repeat the samples at the edge.
 fn sobel_gradients(samples: &[u8], size: Size) -> Vec<u16> {
     let width = index(size.width);
     let height = index(size.height);
@@ -96,12 +97,22 @@ fn prior(position: u32, edge: u32) -> f64 {
     1.0 - (1.0 - BORDER_WEIGHT) * distance * distance
 }
 
-/// Computes perceived brightness. The polarity of inks does not matter, because it does not change the edges.
-fn luma(pixels: &Pixels) -> Vec<u8> {
+/// Extends each pixel to the four channels that the scaler has; the added channels are zero.
+fn four_channels(pixels: &Pixels) -> Vec<[u8; 4]> {
     match pixels.channels {
-        1 => pixels.data.clone(),
-        3 => pixels.data.chunks_exact(3).map(weighted_mean).collect(),
-        _ => pixels.data.chunks_exact(4).map(|p| weighted_mean(p) / 2 + p[3] / 2).collect(),
+        1 => pixels.data.iter().map(|&grey| [grey, 0, 0, 0]).collect(),
+        3 => pixels.data.as_chunks::<3>().0.iter().map(|&[r, g, b]| [r, g, b, 0]).collect(),
+        _ => pixels.data.as_chunks::<4>().0.to_vec(),
+    }
+}
+
+/// Computes the perceived brightness of a pixel with `channels` channels. The polarity of inks does not matter, because
+/// it does not change the edges.
+fn luma(pixel: &[u8; 4], channels: usize) -> u8 {
+    match channels {
+        1 => pixel[0],
+        3 => weighted_mean(pixel),
+        _ => weighted_mean(pixel) / 2 + pixel[3] / 2,
     }
 }
 

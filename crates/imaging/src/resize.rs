@@ -1,8 +1,8 @@
 //! Chooses the scale of decoding, and scales and cuts pixels for which light does not matter.
 
-use crate::bands::in_sequence;
-use crate::linear::{SampleLight, scale_region};
 use crate::{Orientation, RenderStep, index, scaled_size};
+use fast_image_resize::images::{Image, ImageRef};
+use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 use geometry::{Rect, Size};
 use jpeg::codec::{DecodeScale, Pixels};
 
@@ -43,17 +43,25 @@ pub fn decoded_size(stored: Size, orientation: Orientation, first: &RenderStep) 
     DecodeScale::from_eighths(eighths).scaled_size(stored)
 }
 
-/// Scales samples directly, not in linear light, to `target` with a Lanczos filter of three lobes. All channels
-/// are scaled alike.
+/// Scales samples directly, not in linear light, from `size` to `target` with a Lanczos filter of three lobes. All
+/// four channels are scaled alike.
 ///
-/// For samples that are not light of a picture, such as a mark, and for pixels that are not shown, such as the
-/// pixels in which edges are detected.
-pub(crate) fn resize(pixels: Pixels, target: Size) -> Pixels {
-    if pixels.size == target {
+/// `pixels`: `[height][width]` of four samples. For samples that are not light of a picture, such as a mark, and for
+/// pixels that are not shown, such as the pixels in which edges are detected.
+pub(crate) fn resize(pixels: Vec<[u8; 4]>, size: Size, target: Size) -> Vec<[u8; 4]> {
+    if size == target {
         return pixels;
     }
-    let whole = Rect::new(0, 0, pixels.size).into();
-    scale_region(&pixels, whole, target, SampleLight::Proportional, &in_sequence)
+    let fits = "there are four samples for each pixel";
+    let from = ImageRef::new(size.width, size.height, pixels.as_flattened(), PixelType::U8x4);
+    let from = from.expect(fits);
+    let mut to = Image::new(target.width, target.height, PixelType::U8x4);
+    // Premultiplied colours are scaled like their alpha, and the fourth channel may be an ink.
+    let options = ResizeOptions::new()
+        .resize_alg(ResizeAlg::Convolution(FilterType::Lanczos3))
+        .use_alpha(false);
+    Resizer::new().resize(&from, &mut to, &options).expect("both have the same kind of pixels");
+    to.buffer().as_chunks::<4>().0.to_vec()
 }
 
 /// Copies `region`, which must be inside the picture, out of `pixels`.
@@ -90,11 +98,24 @@ mod tests {
 
     #[test]
     fn a_flat_picture_stays_flat() {
-        for channels in [1, 3, 4] {
-            let size = Size { width: 40, height: 30 };
-            let pixels = Pixels { size, channels, data: vec![77; 1200 * channels] };
-            let small = resize(pixels, Size { width: 13, height: 7 });
-            assert_eq!(small.data, vec![77; 91 * channels]);
+        let size = Size { width: 40, height: 30 };
+        for target in [Size { width: 13, height: 7 }, Size { width: 90, height: 31 }] {
+            let pixels = vec![[77, 0, 255, 128]; 1200];
+            let count = index(target.width) * index(target.height);
+            assert_eq!(resize(pixels, size, target), vec![[77, 0, 255, 128]; count]);
+        }
+    }
+
+    #[test]
+    fn channels_do_not_affect_each_other() {
+        let size = Size { width: 9, height: 1 };
+        let steps = [0, 0, 0, 0, 255, 255, 255, 255, 255];
+        let alone =
+            resize(steps.map(|v| [v, 0, 0, 0]).to_vec(), size, Size { width: 4, height: 1 });
+        let with =
+            resize(steps.map(|v| [v, v, 9, v]).to_vec(), size, Size { width: 4, height: 1 });
+        for (alone, with) in alone.iter().zip(&with) {
+            assert_eq!(*with, [alone[0], alone[0], 9, alone[0]]);
         }
     }
 

@@ -56,7 +56,7 @@ const SHADOW_FONT_MAX: f32 = 64.0;
 const SMALL: f32 = 16.0;
 
 /// Version of the drawing code; changed whenever the same settings give different pixels.
-const VERSION: &str = "mark-3";
+const VERSION: &str = "mark-4";
 
 /// The image or text of a watermark.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -410,8 +410,9 @@ fn shadow(letters: &GrayImage, font_size: f32) -> Vec<u8> {
 
 /// Scales a shadow from the size `from` to the size `to`.
 fn enlarge(shadow: Vec<u8>, from: Size, to: Size) -> Vec<u8> {
-    let shadow = Pixels { size: from, channels: 1, data: shadow };
-    resize(shadow, to).data
+    // The scaler has four channels, of which one is needed.
+    let shadow = shadow.into_iter().map(|dark| [dark, 0, 0, 0]).collect();
+    resize(shadow, from, to).into_iter().map(|[dark, ..]| dark).collect()
 }
 
 /// Composes white letters over their shadow; `shadow` has one sample for each pixel of `letters`.
@@ -446,16 +447,15 @@ fn read_png(file: &[u8]) -> Result<Pixels, MarkError> {
 
 /// Scales a picture with straight alpha; colours are premultiplied first, which avoids a coloured rim.
 fn draw_picture(picture: &Pixels, size: Size, opacity: f32) -> MarkBitmap {
-    let mut multiplied = picture.clone();
-    for pixel in multiplied.data.chunks_exact_mut(4) {
+    let mut multiplied = picture.data.as_chunks::<4>().0.to_vec();
+    for pixel in &mut multiplied {
         let alpha = f32::from(pixel[3]) / 255.0 * opacity;
         for colour in &mut pixel[..3] {
             *colour = level(f32::from(*colour) / 255.0 * alpha);
         }
         pixel[3] = level(alpha);
     }
-    let scaled = resize(multiplied, size).data;
-    let mut pixels: Vec<[u8; 4]> = scaled.as_chunks::<4>().0.to_vec();
+    let mut pixels = resize(multiplied, picture.size, size);
     for pixel in &mut pixels {
         // The filter overshoots at hard edges: no colour may be brighter than its alpha.
         for channel in 0..3 {
