@@ -1,6 +1,7 @@
 //! The cost of a rendition: the memory to render it, and the pixels that its client is charged for.
 
 use super::plan::{PlannedRendition, RenditionPlan};
+use super::recipes::StandardUsage;
 use imaging::{Orientation, RenderStep, decoded_size, output_size};
 use model::Size;
 use model::item::PictureFile;
@@ -23,10 +24,14 @@ impl RenditionPlan {
         let Some(output) = self.output else { return SMALL };
         let encoder = output.format.encoder_bytes(self.size().pixels(), output.sampling);
         let needed = if let Some(standard) = self.standard {
-            // The set may have to be made first. Its base is decoded, reduced and marked afterwards.
+            // The set may have to be made first. Its base is decoded, reduced and marked afterwards. The coefficients
+            // of a marked picture are in the memory of the encoder.
             let working = standard.working_bytes;
             let set = standard_memory_bytes(&self.source, working, has_random_access);
-            let base = standard.base.map_or(0, |base| base.pixels().saturating_mul(9));
+            let base = match standard.usage {
+                StandardUsage::Scaled(base) => base.pixels().saturating_mul(9),
+                StandardUsage::Stored | StandardUsage::Marked => 0,
+            };
             set.max(base.saturating_add(encoder))
         } else if has_random_access == Some(true) && self.is_direct() {
             self.memory_bytes_direct()
@@ -39,7 +44,7 @@ impl RenditionPlan {
     /// Returns whether the store contains the rendition, so that it is read instead of rendered.
     pub(super) fn is_stored(&self) -> bool {
         match self.standard {
-            Some(standard) => standard.base.is_none(),
+            Some(standard) => standard.usage == StandardUsage::Stored,
             // The original's own picture data.
             None => self.output.is_none(),
         }
@@ -252,8 +257,9 @@ mod tests {
         let no_base = 2400 * 1600;
         assert_eq!(pixels(2400, 1600, "-fit_w640_NormalPreview.jpg"), no_base);
         assert_eq!(pixels(2400, 1600, "-crop_w600_h400_NormalPreview.jpg"), no_base);
-        assert_eq!(pixels(2400, 1600, "_WatermarkPreview.jpg"), no_base);
+        assert_eq!(pixels(2400, 1600, "_WatermarkPreview.webp"), no_base);
         assert_eq!(pixels(2400, 1600, "_NormalPreview.jpg"), 1 << 20);
+        assert_eq!(pixels(2400, 1600, "_WatermarkPreview.jpg"), 1 << 20);
         assert_eq!(pixels(6000, 4000, "-fit_w640_NormalPreview.jpg"), 1 << 20);
         assert_eq!(pixels(6000, 4000, "-crop_w600_h400_NormalPreview.webp"), 1 << 20);
     }

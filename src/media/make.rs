@@ -4,18 +4,20 @@ use std::sync::Arc;
 
 use super::cache::{BlobExtent, BodyPart, RenditionBody};
 use super::inputs::{RenderInputs, RenderSourceBytes, give_up_parts, indexed_source, read_whole};
-use super::original::{IndexedPicture, JpegHead, OpenOriginal, StandardSet};
+use super::original::{IndexedPicture, JpegHead, OpenOriginal, StandardPicture, StandardSet};
 use super::plan::RenditionPlan;
-use super::recipes::StandardRecipes;
+use super::recipes::{StandardRecipes, StandardUsage};
 use super::render_error::RenderError;
 use super::rights::{DescribedPixels, EffectiveRights};
+use super::settings::DecodeLimits;
 use super::{MediaState, RenditionAnswer};
 use crate::runtime::{compute, telemetry};
 use imaging::{
-    BandDecoder, DirectError, DirectOutput, DirectPlan, ImageFormat, Orientation, OutputColour,
-    OutputOptions, RenderJob, RenderOutput, RenderPath, RenderStage, RenderStep, ShouldContinue,
-    output_size, profile_fits, shown_region,
+    BandDecoder, CoefficientError, CoefficientLimits, DirectError, DirectOutput, DirectPlan,
+    ImageFormat, Orientation, OutputColour, OutputOptions, RenderJob, RenderOutput, RenderPath,
+    RenderStage, RenderStep, ShouldContinue, mark_file, output_size, profile_fits, shown_region,
 };
+use jpeg::header::HeaderLimits;
 use jpeg::rewrite::{rewrite_metadata, rewrite_with_tables};
 use jpeg::scan::{ByteRanges, patch::PatchedScan};
 use metadata::{Caption, EmbeddedMetadata, EmbeddingPicture, PictureColours, WriteOptions};
@@ -23,6 +25,8 @@ use model::{Rect, Size};
 
 /// Bytes after a local mark that are sent from memory; more are streamed from the store.
 const TAIL_READ_BYTES_MAX: u64 = 256 * 1024;
+/// Maximum number of scans of a picture in a standard set. Our encoder writes at most 16.
+const STANDARD_SCANS_MAX: u32 = 64;
 /// The EXIF orientation of a picture whose first row is at the top and starts at the left.
 const UPRIGHT: u8 = 1;
 
@@ -378,7 +382,7 @@ impl RenditionMaker<'_> {
         Ok((body, rendered.render_path))
     }
 
-    /// Reads the rendition from the standard set of the original, or makes it from the set's base.
+    /// Reads the rendition from the standard set of the original, or makes it from a picture of the set.
     fn serve_from_standard_set(
         &self,
         set: &StandardSet,
@@ -390,24 +394,69 @@ impl RenditionMaker<'_> {
         let Some((standard, picture)) = found else {
             return Err(RenderError::Picture("the standard set lacks the picture".to_owned()));
         };
-        if standard.base.is_none() {
-            // The set does not record where a picture was cut, so a cut picture carries no regions. The only
-            // standard rendition that is cut is a thumbnail, and thumbnails have no regions.
-            let body = self.finish_file(&picture.file, output.format, None, &[])?;
-            return Ok((body, RenderPath::Stored));
+        // The set does not record where a picture was cut, so a cut picture carries no regions. The only standard
+        // rendition that is cut is a thumbnail, and thumbnails have no regions.
+        match standard.usage {
+            StandardUsage::Stored => {
+                let body = self.finish_file(&picture.file, output.format, None, &[])?;
+                Ok((body, RenderPath::Stored))
+            }
+            StandardUsage::Marked => {
+                if let Some(marked) = self.mark_standard(picture)? {
+                    let body = self.finish_file(&marked, output.format, None, &[])?;
+                    return Ok((body, RenderPath::LocalMark));
+                }
+                self.render_standard(picture, picture.size, &[RenderStep::Watermark], output)
+            }
+            StandardUsage::Scaled(_) => {
+                self.render_standard(picture, self.plan.source.upright(), &self.plan.steps, output)
+            }
         }
-        // The base is upright and in sRGB already.
+    }
+
+    /// Changes the blocks of a standard rendition under the watermark; `None` if its coefficients cannot be read, so
+    /// that it has to be decoded.
+    fn mark_standard(&self, picture: &StandardPicture) -> Result<Option<Vec<u8>>, RenderError> {
+        let DecodeLimits { header, pixels_max, .. } = self.inner.settings.limits;
+        // The setting is for the files of others.
+        let header = HeaderLimits { scans_max: STANDARD_SCANS_MAX, ..header };
+        let should_continue = self.hooks.should_continue;
+        let limits = CoefficientLimits { header, pixels_max, should_continue };
+        let watermark = &self.inner.settings.watermark;
+        match mark_file(&picture.file, watermark, &limits, self.hooks.begin) {
+            Ok(marked) => {
+                count_pixels(picture.size.pixels());
+                Ok(Some(marked))
+            }
+            Err(CoefficientError::Stopped) => Err(RenderError::Abandoned),
+            Err(error) => {
+                telemetry::count_abandoned_path("coefficients");
+                tracing::warn!(original = %self.plan.source.blob, "decoding a standard rendition: {error}");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Renders `steps` from a picture of the standard set, which shows the whole upright picture of size `full`.
+    fn render_standard(
+        &self,
+        picture: &StandardPicture,
+        full: Size,
+        steps: &[RenderStep],
+        output: OutputOptions,
+    ) -> Result<(RenditionBody, RenderPath), RenderError> {
+        // The pictures of a set are upright and in sRGB already.
         let source = imaging::RenderSource {
             format: ImageFormat::Jpeg,
             file: &picture.file,
             orientation: Orientation::from_tag(1),
             icc: None,
             adobe: false,
-            stored: self.plan.source.upright(),
+            stored: full,
             shows: picture.size,
             bands: None,
         };
-        let rendered = self.render(source, &self.plan.steps, output)?;
+        let rendered = self.render(source, steps, output)?;
         let body = self.finish_file(&rendered.file, output.format, None, &rendered.windows)?;
         Ok((body, rendered.render_path))
     }

@@ -7,7 +7,7 @@
 use serde::Serialize;
 
 use super::named_rendition::{output, scaling_steps};
-use super::recipes::StandardSource;
+use super::recipes::{StandardSource, StandardUsage};
 use super::resize::ShownPart;
 use super::{CatalogEntry, MediaSettings, access};
 use crate::runtime::config::{RenditionPreset, RenditionWidths};
@@ -130,7 +130,7 @@ pub fn plan(
     }
     let standard =
         output.as_ref().and_then(|output| StandardSource::find(source, &steps, output, settings));
-    let is_kept = standard.is_some_and(|standard| standard.base.is_none());
+    let is_kept = standard.is_some_and(|standard| standard.usage == StandardUsage::Stored);
     if let Some(output) = &mut output
         && !is_kept
     {

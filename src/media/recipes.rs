@@ -1,6 +1,8 @@
 //! The recipes of a standard set: the stored pictures of an original, the steps to make each, and the renditions
 //! that are made from them.
 
+use std::slice;
+
 use serde::Serialize;
 use serde_json::json;
 
@@ -85,14 +87,25 @@ impl MediaSettings {
     }
 }
 
+/// How a rendition is made from a picture of a standard set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StandardUsage {
+    /// The picture is the rendition.
+    Stored,
+    /// The blocks of the picture under the watermark are changed.
+    Marked,
+    /// The rendition is scaled from the picture, which has this size.
+    Scaled(Size),
+}
+
 /// The picture of a standard set from which a rendition is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct StandardSource {
     /// The key of the picture in the set.
     pub(super) key: ContentHash,
-    /// The size of the picture if the rendition is scaled from it; `None` if the picture is the rendition.
+    /// How the rendition is made from the picture. The steps of a plan imply it.
     #[serde(skip)]
-    pub(super) base: Option<Size>,
+    pub(super) usage: StandardUsage,
     /// The memory to make the set, from [`StandardRecipes::working_bytes`].
     #[serde(skip)]
     pub(super) working_bytes: u64,
@@ -158,22 +171,27 @@ impl StandardRecipes {
     /// Finds the picture from which the sRGB rendition with `steps` and `output` is made.
     fn source_of(&self, steps: &[RenderStep], output: &OutputOptions) -> Option<StandardSource> {
         let needed = scaled_size(self.upright, steps.first()?)?;
-        let same = self.pictures.iter().find(|picture| {
-            matches!(steps, [step] if *step == picture.step) && picture.output == *output
-        });
+        let (usage, unmarked) = match steps {
+            [step, RenderStep::Watermark] => (StandardUsage::Marked, slice::from_ref(step)),
+            _ => (StandardUsage::Stored, steps),
+        };
+        let same = self
+            .pictures
+            .iter()
+            .find(|picture| *unmarked == [picture.step.clone()] && picture.output == *output);
         if let Some(picture) = same {
-            return Some(self.source(picture, None));
+            return Some(self.source(picture, usage));
         }
         let base = self.pictures.last().filter(|_| self.has_base)?;
         let is_enough = needed.width <= base.size.width && needed.height <= base.size.height;
-        is_enough.then(|| self.source(base, Some(base.size)))
+        is_enough.then(|| self.source(base, StandardUsage::Scaled(base.size)))
     }
 
-    fn source(&self, picture: &PictureRecipe, base: Option<Size>) -> StandardSource {
+    fn source(&self, picture: &PictureRecipe, usage: StandardUsage) -> StandardSource {
         // A JPEG of high quality has less than a byte for each pixel.
         let set_bytes = self.pictures.iter().map(|picture| picture.size.pixels()).sum();
         let working_bytes = self.working_bytes();
-        StandardSource { key: self.key(picture), base, working_bytes, set_bytes }
+        StandardSource { key: self.key(picture), usage, working_bytes, set_bytes }
     }
 
     /// Returns the peak memory in bytes to make the set, without the memory of an original that is decoded as a
@@ -215,22 +233,34 @@ mod tests {
 
     #[test]
     fn small_renditions_are_made_from_the_set_where_it_has_their_pixels() {
-        let check = |size, rest: &str, expected: Option<Option<Size>>| {
-            let found = planned(size, rest, &[]).plan.standard.map(|standard| standard.base);
+        let check = |size, rest: &str, expected: Option<StandardUsage>| {
+            let found = planned(size, rest, &[]).plan.standard.map(|standard| standard.usage);
             assert_eq!(found, expected, "{rest} of {size:?}");
         };
-        let base = Some(Some(Size::new(1280, 853)));
+        let base = Some(StandardUsage::Scaled(Size::new(1280, 853)));
         for rest in
             ["_NormalPreview", "_WebPreview", "_CroppedThumbnail", "-fit_w1024_NormalPreview"]
         {
-            check(LARGE, &format!("{rest}.jpg"), Some(None));
-            check((1500, 1000), &format!("{rest}.jpg"), Some(None));
+            check(LARGE, &format!("{rest}.jpg"), Some(StandardUsage::Stored));
+            check((1500, 1000), &format!("{rest}.jpg"), Some(StandardUsage::Stored));
+        }
+        for rest in [
+            "_WatermarkPreview",
+            "_WatermarkThumbnail",
+            "-watermark_NormalPreview",
+            "-watermark_WebPreview",
+            "-watermark_CroppedThumbnail",
+            "-fit_w1024_WatermarkPreview",
+        ] {
+            check(LARGE, &format!("{rest}.jpg"), Some(StandardUsage::Marked));
+            check((1500, 1000), &format!("{rest}.jpg"), Some(StandardUsage::Marked));
         }
         for rest in [
             "-fit_w640_NormalPreview.jpg",
             "-crop_w600_h400_NormalPreview.jpg",
             "-crop_w9_h9_x9_y9-fit_w9_NormalThumbnail.webp",
-            "_WatermarkPreview.jpg",
+            "-fit_w640_WatermarkPreview.jpg",
+            "_WatermarkPreview.webp",
             "_NormalPreview.avif",
         ] {
             check(LARGE, rest, base);

@@ -236,7 +236,7 @@ fn bench_reports_the_speed_and_render_path_of_renditions() {
         ("crop-watermark", "region"),
         ("watermark", "local-mark"),
         ("preview", "stored"),
-        ("preview-watermark", "level"),
+        ("preview-watermark", "local-mark"),
         ("thumbnail", "stored"),
     ];
     let operations = report["operations"].as_array().unwrap();

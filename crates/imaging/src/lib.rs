@@ -21,6 +21,7 @@ use std::sync::{Mutex, PoisonError};
 
 use geometry::{Rect, Size};
 use jpeg::codec::CodecError;
+pub use jpeg::coefficients::{CoefficientError, CoefficientLimits};
 pub use jpeg::encoder::EncodeEffort;
 use jpeg::scan::Scan;
 pub use jpeg::scan::ShouldContinue;
@@ -34,7 +35,7 @@ pub use colour::is_profile_for as profile_fits;
 pub use direct::{DirectError, DirectOutput, DirectPlan, IndexedSource};
 pub use format::{ImageFormat, encode_pixels};
 pub use linear::{PixelRegion, SampleLight, scale_region};
-pub use mark::{MarkError, MarkKind, MarkSetup, Watermark};
+pub use mark::{MarkError, MarkKind, MarkSetup, Watermark, mark_file};
 pub use orient::{Orientation, ReversedAxes};
 pub use pictures::{StandardPictures, standard_pictures};
 pub use render::render;

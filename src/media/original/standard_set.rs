@@ -1,8 +1,9 @@
 //! The standard renditions of an original, encoded once and stored beside it.
 //!
 //! Their metadata follows the item's document, so it is embedded when they are served. The picture data never
-//! changes. The set also has a *base*: an upright copy in sRGB, somewhat larger than the open picture. Marked and
-//! resized renditions are made from it without a decode of the original.
+//! changes. A watermark on one of them changes only the blocks under it. The set also has a *base*: an upright copy in
+//! sRGB, somewhat larger than the open picture, from which other sizes and formats are made without a decode of the
+//! original.
 //!
 //! ```text
 //! "WPrs"  version  CRC-32 of the rest, 4 bytes

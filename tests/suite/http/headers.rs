@@ -133,7 +133,7 @@ fn a_rendition_says_how_it_was_made_and_then_that_it_was_cached() {
     let marked = ["queue", "read", "decode", "blend", "encode"].as_slice();
     for (path, way, stages) in [
         (hires("-crop_w400_h300_x901_y703"), "region", plain),
-        (format!("/media/{LARGE}_WatermarkPreview.jpg"), "level", marked),
+        (format!("/media/{LARGE}_WatermarkPreview.jpg"), "local-mark", marked),
         (PREVIEW.to_owned(), "stored", &["queue", "read"]),
         (hires(""), "original", &["queue", "read"]),
     ] {
@@ -152,7 +152,7 @@ fn a_rendition_says_how_it_was_made_and_then_that_it_was_cached() {
         }
     }
     let count = |way: &str| server.metric("wirephoto_render_paths_total", way);
-    let ways = ["region", "level", "stored", "original"];
+    let ways = ["region", "local-mark", "stored", "original"];
     assert_eq!(ways.map(count), [1.0; 4]);
     // Scripts of other sites may read it for open renditions.
     let open = server.get(PREVIEW);

@@ -5,6 +5,7 @@
 //! black.
 
 mod grids;
+mod whole_file;
 
 use crate::blend::{MarkBitmap, MarkPosition};
 use crate::resize::resize;
@@ -17,6 +18,8 @@ use sha2::{Digest, Sha256};
 use std::io::Cursor;
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
+
+pub use whole_file::mark_file;
 
 /// Maximum number of characters of a text mark.
 const TEXT_CHARS_MAX: usize = 200;
