@@ -1,21 +1,64 @@
-"""The image servers that measure.py sets beside ours, and ours: how each is started, and how it is
-asked for a rendition.
+"""The image servers that render.py and hits.py measure: how each is started, and the URL of each operation.
 
-Every server works on one folder with the pictures and the marks, keeps no results, and encodes
-JPEG, or WebP where the operation says so, at the quality it is asked for. What a server cannot do is absent from its paths.
+Every server reads the photographs and the marks from one folder, stores no results, and encodes at the
+quality that the operation states.
 """
-import json, os, re, signal, socket, subprocess, sys, time, urllib.request
+import dataclasses, json, os, re, signal, socket, subprocess, sys, time, urllib.error, urllib.request
 
 CROP = 800, 600
-LONG_PX = {"Preview": 1024, "watermark Preview": 1024, "Thumbnail": 256, "800 px": 800, "Preview WebP": 1024}
 CORES = len(os.sched_getaffinity(0))
+TICKS = os.sysconf("SC_CLK_TCK")
+KEY = "bench-key-0123456789abcdef"
+# The Hires and its parts need an agreement.
+ACCOUNTS = {
+    "organizations": [{"id": 1, "name": "Bench"}],
+    "products": [{"id": 1, "code": "BENCH"}],
+    "agreements": [{"id": 1, "organization": 1, "type": "Subscription", "superAgreement": True, "products": ["BENCH"]}],
+    "users": [{"id": 1, "organization": 1, "userName": "bench", "roles": ["ROLE_OFP"], "agreements": [1],
+               "emailAddress": "bench@example.com", "firstName": "Bench", "lastName": "Bench"}],
+    "apiKeys": [{"user": "bench", "key": KEY, "name": "bench"}],
+}
 here = os.path.dirname(os.path.abspath(__file__))
-home = os.environ["PEERS_HOME"]
+home = os.environ.get("PEERS_HOME", "")
 started = []
 
 
+@dataclasses.dataclass
+class Operation:
+    """A row of the table. `kind` is crop, mark or fit; `px` is the long side, 0: that of the original."""
+
+    name: str
+    title: str
+    kind: str
+    px: int = 0
+    quality: int = 80
+    format: str = "jpeg"
+    # Crops begin at multiples of this.
+    grid: int = 1
+    # Whether the originals are the progressive copies.
+    progressive: bool = False
+
+
+OPERATIONS = [
+    Operation("crop", "crop 800x600, anywhere", "crop", quality=90),
+    Operation("lossless crop", "crop 800x600 on the grid of 16 px", "crop", quality=90, grid=16),
+    Operation("watermark Hires", "watermark on the Hires", "mark", quality=90),
+    Operation("watermark Preview", "watermark on the Preview", "mark", 1024),
+    Operation("Preview", "Preview, 1024 px", "fit", 1024),
+    Operation("Thumbnail", "Thumbnail, 256 px", "fit", 256),
+    Operation("800 px JPEG", "800 px, JPEG", "fit", 800),
+    Operation("640 px WebP", "640 px, WebP", "fit", 640, format="webp"),
+    Operation("1024 px WebP", "1024 px, WebP", "fit", 1024, format="webp"),
+    Operation("640 px AVIF", "640 px, AVIF", "fit", 640, format="avif"),
+    Operation("1600 px Hires", "1600 px of the Hires, JPEG", "fit", 1600, quality=90),
+    Operation("1600 px progressive", "1600 px of a progressive Hires, JPEG", "fit", 1600, quality=90, progressive=True),
+]
+# The number at which the peers' AVIF has about the bytes of ours at 80, whose scale is that of JPEG.
+AVIF_QUALITY = 60
+
+
 def stop(process):
-    """Ends a server and what it started."""
+    """Ends a server and its child processes."""
     family = tree(process.pid)
     process.send_signal(signal.SIGTERM)
     try:
@@ -31,8 +74,13 @@ def stop(process):
     started.remove(process)
 
 
+def stop_all():
+    for process in list(started):
+        stop(process)
+
+
 def tree(pid):
-    """A process and all below it."""
+    """A process and its descendants."""
     found = [pid]
     for each in found:
         try:
@@ -44,6 +92,18 @@ def tree(pid):
     return found
 
 
+def cpu_ticks(pid):
+    """Processor time of a process and its descendants so far."""
+    total = 0
+    for each in tree(pid):
+        try:
+            with open(f"/proc/{each}/stat") as file:
+                total += sum(map(int, file.read().rsplit(")", 1)[1].split()[11:13]))
+        except OSError:
+            pass
+    return total
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -51,12 +111,59 @@ def free_port():
 
 
 def get(url):
-    with urllib.request.urlopen(url, timeout=300) as answer:
-        return answer.read()
+    """The body of a response, which has to be 200."""
+    try:
+        with urllib.request.urlopen(url, timeout=300) as response:
+            return response.read()
+    except urllib.error.HTTPError as error:
+        raise SystemExit(f"{url}: {error} {error.read(500)}") from None
+
+
+def start(name, command, port, log, environment=None):
+    """Starts a server and waits until it accepts connections on the port."""
+    with open(log, "ab") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, env={**os.environ, **(environment or {})})
+    started.append(process)
+    for _ in range(400):
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return process
+        except OSError:
+            if process.poll() is not None:
+                break
+            time.sleep(0.05)
+    with open(log) as output:
+        raise SystemExit(f"{name} does not start: {output.read()[-2000:]}")
+
+
+def start_wirephoto(data, settings, log, *options):
+    """Starts `wirephoto serve` on a data directory; returns the process and its URL."""
+    command = [os.environ["WIREPHOTO"], "serve", "--listen", "127.0.0.1:0", "--data", data, *options]
+    for name, value in settings.items():
+        command += ["--set", f"{name}={value}"]
+    with open(log, "ab") as output:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=output, text=True)
+    started.append(process)
+    for line in process.stdout:
+        found = re.search(r"listening on (\S+)", line)
+        if found:
+            return process, found.group(1)
+    with open(log) as output:
+        raise SystemExit(f"wirephoto does not start: {output.read()[-2000:]}")
+
+
+def version(*command):
+    """The last word of what a program says about its version."""
+    said = subprocess.run(command, check=True, text=True, capture_output=True, cwd=home or None)
+    return (said.stdout or said.stderr).strip().split("\n")[0].split("/")[-1].split()[-1]
 
 
 class Peer:
-    """A server of somebody else: name, start, paths. `marks` are where ours puts the mark."""
+    """Another image server: `command` starts it, `path` is the URL of an operation, None if it has none.
+
+    In a path `{f}` is the file, `{x}`, `{y}`, `{right}` and `{bottom}` are the edges of a crop. `marks` are the
+    places at which ours puts the mark.
+    """
 
     name = ""
 
@@ -64,97 +171,93 @@ class Peer:
         self.folder, self.work, self.marks = folder, work, marks
         self.process = None
 
-    def command(self, port):
-        """The program and what it needs in its environment."""
-        raise NotImplementedError
-
     def names(self, files):
         return files
 
     def start(self):
         port = free_port()
         command, environment = self.command(port)
-        with open(os.path.join(self.work, f"{self.name}.log"), "ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **environment})
-        started.append(self.process)
+        self.process = start(self.name, command, port, os.path.join(self.work, f"{self.name}.log"), environment)
         self.url = f"http://127.0.0.1:{port}"
-        for _ in range(200):
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                return
-            except OSError:
-                if self.process.poll() is not None:
-                    break
-                time.sleep(0.05)
-        raise SystemExit(f"{self.name} does not start, see {self.name}.log")
-
-    def pid(self):
-        return self.process.pid
 
     def stop(self):
         stop(self.process)
 
 
 class Sharp(Peer):
-    name, threads = "sharp", ""
+    """A small node server on sharp (sharp.mjs)."""
+
+    name = "sharp"
 
     @staticmethod
-    def find_version():
+    def version():
         return node_version("sharp")
 
     def command(self, port):
-        environment = {"PORT": str(port), "PHOTOS": self.folder, "NODE_PACKAGES": f"{home}/node", "THREADS": self.threads}
+        environment = {"PORT": str(port), "PHOTOS": self.folder, "NODE_PACKAGES": f"{home}/node"}
         return ["node", os.path.join(here, "sharp.mjs")], environment
 
-    def paths(self):
-        mark = lambda name: f"{name}.png_{self.marks[name][0]}_{self.marks[name][1]}"
-        width, height = CROP
-        return {
-            "crop": f"/crop/{{x}}_{{y}}_{width}_{height}/90/{{f}}",
-            "watermark Hires": f"/mark/0/{mark('mark-hires')}/90/{{f}}",
-            "watermark Preview": f"/mark/1024/{mark('mark-preview')}/80/{{f}}",
-            "Preview": "/fit/1024/80/{f}",
-            "Thumbnail": "/fit/256/80/{f}",
-            "800 px": "/fit/800/80/{f}",
-            "Preview WebP": "/webp/1024/80/{f}",
-        }
-
-
-class SharpThreads(Sharp):
-    """As many threads of libvips on a picture as there are cores, instead of sharp's one."""
-
-    name, threads = "sharp-threads", str(CORES)
+    def path(self, operation):
+        quality = encoder_quality(operation)
+        if operation.kind == "crop":
+            return f"/crop/{{x}}_{{y}}_{CROP[0]}_{CROP[1]}/{quality}/{{f}}"
+        if operation.kind == "mark":
+            name = mark_name(operation)
+            x, y = self.marks[name][:2]
+            return f"/mark/{operation.px}/{name}.png_{x}_{y}/{quality}/{{f}}"
+        return f"/{operation.format}/{operation.px}/{quality}/{{f}}"
 
 
 class Ipx(Peer):
+    """Has no watermark."""
+
     name = "ipx"
 
     @staticmethod
-    def find_version():
+    def version():
         return node_version("ipx")
 
     def command(self, port):
         environment = {"PORT": str(port), "PHOTOS": self.folder, "NODE_PACKAGES": f"{home}/node"}
         return ["node", os.path.join(here, "ipx.mjs")], environment
 
-    def paths(self):
-        width, height = CROP
-        return {
-            "crop": f"/extract_{{x}}_{{y}}_{width}_{height},q_90/{{f}}",
-            "Preview": "/w_1024,q_80/{f}",
-            "Thumbnail": "/w_256,q_80/{f}",
-            "800 px": "/w_800,q_80/{f}",
-            "Preview WebP": "/w_1024,f_webp,q_80/{f}",
+    def path(self, operation):
+        quality = encoder_quality(operation)
+        if operation.kind == "crop":
+            return f"/extract_{{x}}_{{y}}_{CROP[0]}_{CROP[1]},q_{quality}/{{f}}"
+        if operation.kind == "fit":
+            return f"/w_{operation.px},f_{operation.format},q_{quality}/{{f}}"
+
+
+class Oximg(Peer):
+    """Has neither crop nor watermark; AVIF needs a newer SVT-AV1 than Debian 12 has."""
+
+    name = "oximg"
+
+    @staticmethod
+    def version():
+        return version(f"{home}/oximg/bin/oximg", "--version")
+
+    def command(self, port):
+        # Sequential JPEG is what its guide calls the profile for speed; the others write sequential JPEG, too.
+        return [f"{home}/oximg/bin/oximg"], {
+            "PORT": str(port), "OXIMG_BIND": "127.0.0.1", "IMAGES_DIR": self.folder,
+            "OXIMG_OPTIONS_PREFIX": "/image", "OXIMG_JPEG_PROGRESSIVE": "0",
         }
+
+    def path(self, operation):
+        if operation.kind == "fit" and operation.format != "avif":
+            return f"/image/width={operation.px},quality={operation.quality},format={operation.format}/{{f}}"
 
 
 class Thumbor(Peer):
     name = "thumbor"
 
     @staticmethod
-    def find_version():
-        script = "import PIL, thumbor; print(thumbor.__version__, f'(Pillow {PIL.__version__})')"
-        return ask(f"{home}/thumbor/bin/python", "-c", script)
+    def version():
+        python = f"{home}/thumbor/bin/python"
+        pillow = version(python, "-c", "import PIL; print(PIL.__version__)")
+        return f"{version(python, '-c', 'import thumbor; print(thumbor.__version__)')} (Pillow {pillow})"
 
     def command(self, port):
         conf = os.path.join(self.work, "thumbor.conf")
@@ -168,86 +271,68 @@ ALLOW_UNSAFE_URL = True
 SECURITY_KEY = 'bench'
 PROGRESSIVE_JPEG = False
 MAX_PIXELS = 1e9
-FILTERS = ['thumbor.filters.watermark', 'thumbor.filters.quality']
+FILTERS = ['thumbor.filters.watermark', 'thumbor.filters.quality', 'thumbor.filters.format']
 """)
-        # One process a core, for Python renders one picture at a time.
+        # One process per core, because each process renders one picture at a time.
         return [f"{home}/thumbor/bin/thumbor", "-c", conf, "-i", "127.0.0.1", "-p", str(port),
                 "--processes", str(CORES), "-l", "error"], {}
 
-    def paths(self):
-        def mark(name):
+    def path(self, operation):
+        size = f"fit-in/{operation.px}x{operation.px}/" if operation.px else ""
+        filters = f"format({operation.format}):quality({encoder_quality(operation)})"
+        if operation.kind == "crop":
+            size = "{x}x{y}:{right}x{bottom}/"
+        if operation.kind == "mark":
+            name = mark_name(operation)
             x, bottom = self.marks[name][0], self.marks[name][4]
-            return f"watermark({name}.png,{x},-{bottom},0)"
-
-        return {
-            "crop": "/unsafe/{x}x{y}:{right}x{bottom}/filters:quality(90)/{f}",
-            "watermark Hires": f"/unsafe/filters:{mark('mark-hires')}:quality(90)/{{f}}",
-            "watermark Preview": f"/unsafe/fit-in/1024x1024/filters:{mark('mark-preview')}:quality(80)/{{f}}",
-            "Preview": "/unsafe/fit-in/1024x1024/filters:quality(80)/{f}",
-            "Thumbnail": "/unsafe/fit-in/256x256/filters:quality(80)/{f}",
-            "800 px": "/unsafe/fit-in/800x800/filters:quality(80)/{f}",
-            "Preview WebP": "/unsafe/fit-in/1024x1024/filters:format(webp):quality(80)/{f}",
-        }
+            filters = f"watermark({name}.png,{x},-{bottom},0):{filters}"
+        return f"/unsafe/{size}filters:{filters}/{{f}}"
 
 
 class Nginx(Peer):
-    """Its image_filter cuts only at the middle, and has no mark."""
+    """Its image_filter crops only the centre and has neither watermark nor other formats."""
 
     name = "nginx"
 
     @staticmethod
-    def find_version():
-        return subprocess.run(["/usr/sbin/nginx", "-v"], text=True, capture_output=True).stderr.split("/")[-1].strip()
+    def version():
+        return version("/usr/sbin/nginx", "-v")
 
     def command(self, port):
-        conf, work = os.path.join(self.work, "image_filter.conf"), self.work
-        with open(conf, "w") as file:
-            file.write(f"""
-                daemon off; worker_processes {CORES}; pid {work}/image_filter.pid; error_log {work}/nginx.log;
-                load_module {os.environ["NGINX_MODULE"]};
-                {"user root;" if os.geteuid() == 0 else ""}
-                events {{ worker_connections 1024; }}
-                http {{
-                    access_log off; keepalive_timeout 300s; keepalive_requests 1000000000;
-                    client_body_temp_path {work}/t1; proxy_temp_path {work}/t2;
-                    fastcgi_temp_path {work}/t3; uwsgi_temp_path {work}/t4; scgi_temp_path {work}/t5;
-                    types {{ image/jpeg jpg; }}
-                    server {{
-                        listen 127.0.0.1:{port};
-                        image_filter_buffer 512M; image_filter_jpeg_quality 80; image_filter_interlace off;
-                        location ~ ^/fit/(?<side>\\d+)/(?<name>[^/]+)$ {{
-                            alias {self.folder}/$name; image_filter resize $side $side;
-                        }}
-                    }}
-                }}""")
-        return ["/usr/sbin/nginx", "-c", conf, "-p", work], {}
+        module = os.environ["NGINX_MODULE"]
+        return nginx(self.work, "image_filter", f"""
+            server {{
+                listen 127.0.0.1:{port};
+                image_filter_buffer 512M; image_filter_interlace off;
+                location ~ ^/fit/(?<side>\\d+)/(?<quality>\\d+)/(?<name>[^/]+)$ {{
+                    alias {self.folder}/$name;
+                    image_filter resize $side $side; image_filter_jpeg_quality $quality;
+                }}
+            }}""", f"load_module {module};"), {}
 
-    def paths(self):
-        return {"Preview": "/fit/1024/{f}", "Thumbnail": "/fit/256/{f}", "800 px": "/fit/800/{f}"}
+    def path(self, operation):
+        if operation.kind == "fit" and operation.format == "jpeg":
+            return f"/fit/{operation.px}/{operation.quality}/{{f}}"
 
 
-class Ours:
-    """`wirephoto serve` on a data folder of its own, or the one that runs at OUR_URL."""
+class Ours(Peer):
+    """`wirephoto serve` without result caches on a data directory of its own."""
 
     name = "ours"
 
     def __init__(self, folder, work, mark):
-        self.folder, self.data, self.mark = folder, os.path.join(work, "data"), mark
-        self.process = None
-        self.key = os.environ.get("OUR_KEY") or "demo-key-0000-0000-000000000001"
-        self.running = os.environ.get("OUR_URL", "").rstrip("/")
+        super().__init__(folder, work, None)
+        self.data, self.mark = os.path.join(work, "data"), mark
 
     def wirephoto(self, *arguments):
         command = [os.environ["WIREPHOTO"], *arguments, "--data", self.data]
         return subprocess.run(command, check=True, text=True, capture_output=True).stdout
 
     def names(self, files):
-        """Takes the files in; `{f}` is an item."""
-        if self.running:
-            return os.environ["OUR_ITEMS"].split()
-        accounts = os.path.join(os.path.dirname(self.data), "accounts.json")
+        """Ingests the files; `{f}` is an item."""
+        accounts = os.path.join(self.work, "accounts.json")
         with open(accounts, "w") as file:
-            json.dump({"users": [{"userName": "bench"}], "apiKeys": [{"user": "bench", "key": self.key}]}, file)
+            json.dump(ACCOUNTS, file)
         self.wirephoto("import", accounts)
         lines = self.wirephoto("ingest", "--json", *(os.path.join(self.folder, file) for file in files)).splitlines()
         items = [json.loads(line)["item"].removeprefix("image/") for line in lines if '"item"' in line]
@@ -256,9 +341,6 @@ class Ours:
         return items
 
     def start(self):
-        if self.running:
-            self.url = self.running
-            return
         settings = {
             "telemetry.log_level": "warn", "cache.memory_bytes": 0, "cache.disk_bytes": 0,
             # One address asks for everything.
@@ -267,55 +349,68 @@ class Ours:
             "media.watermark_png": self.mark, "media.watermark_opacity": 1,
         }
         more = dict(pair.split("=", 1) for pair in os.environ.get("OUR_SETTINGS", "").split())
-        command = [os.environ["WIREPHOTO"], "serve", "--listen", "127.0.0.1:0", "--data", self.data]
-        for name, value in {**settings, **more}.items():
-            command += ["--set", f"{name}={value}"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        started.append(self.process)
-        self.url = re.search(r"http://[0-9.:]+", self.process.stdout.readline()).group()
+        log = os.path.join(self.work, "ours.log")
+        self.process, self.url = start_wirephoto(self.data, {**settings, **more}, log)
 
-    def pid(self):
-        return int(os.environ["OUR_PID"]) if self.running else self.process.pid
-
-    def paths(self):
-        width, height = CROP
-        key = f"?ak={self.key}"
-        return {
-            "crop": f"/media/image/{{f}}-crop_w{width}_h{height}_x{{x}}_y{{y}}.jpg{key}",
-            "watermark Hires": f"/media/image/{{f}}_WatermarkHires.jpg{key}",
-            "watermark Preview": "/media/image/{f}_WatermarkPreview.jpg",
-            "Preview": "/media/image/{f}_NormalPreview.jpg",
-            "Thumbnail": "/media/image/{f}_NormalThumbnail.jpg",
-            "800 px": "/media/image/{f}-fit_w800_NormalPreview.jpg",
-            "Preview WebP": "/media/image/{f}_NormalPreview.webp",
-        }
-
-    def stop(self):
-        if self.process:
-            stop(self.process)
+    def path(self, operation):
+        rest = {
+            "crop": f"-crop_w{CROP[0]}_h{CROP[1]}_x{{x}}_y{{y}}.jpg",
+            "lossless crop": f"-crop_w{CROP[0]}_h{CROP[1]}_x{{x}}_y{{y}}.jpg",
+            "watermark Hires": "_WatermarkHires.jpg",
+            "watermark Preview": "_WatermarkPreview.jpg",
+            "Preview": "_NormalPreview.jpg",
+            "Thumbnail": "_NormalThumbnail.jpg",
+            "800 px JPEG": "-fit_w800_NormalPreview.jpg",
+            "640 px WebP": "-fit_w640_NormalPreview.webp",
+            "1024 px WebP": "-fit_w1024_NormalPreview.webp",
+            "640 px AVIF": "-fit_w640_NormalPreview.avif",
+            "1600 px Hires": "-fit_w1600_NormalHires.jpg",
+            "1600 px progressive": "-fit_w1600_NormalHires.jpg",
+        }[operation.name]
+        # The Hires needs a key, and so do its parts and sizes.
+        key = "" if "Preview" in rest or "Thumbnail" in rest else f"?ak={KEY}"
+        return f"/media/image/{{f}}{rest}{key}"
 
 
-def ask(*command):
-    return subprocess.run(command, check=True, text=True, capture_output=True, cwd=home).stdout.strip()
+def encoder_quality(operation):
+    return AVIF_QUALITY if operation.format == "avif" else operation.quality
+
+
+def mark_name(operation):
+    return "mark-preview" if operation.px else "mark-hires"
+
+
+def nginx(work, name, servers, main=""):
+    """Writes a configuration with these servers; returns the command."""
+    conf = os.path.join(work, f"{name}.conf")
+    with open(conf, "w") as file:
+        file.write(f"""
+            daemon off; worker_processes {CORES}; pid {work}/{name}.pid; error_log {work}/{name}.error.log;
+            {main}
+            {"user root;" if os.geteuid() == 0 else ""}
+            events {{ worker_connections 4096; }}
+            http {{
+                access_log off; sendfile on;
+                keepalive_timeout 300s; keepalive_requests 1000000;
+                open_file_cache max=1000 inactive=300s; open_file_cache_valid 300s;
+                client_body_temp_path {work}/t1; proxy_temp_path {work}/t2;
+                fastcgi_temp_path {work}/t3; uwsgi_temp_path {work}/t4; scgi_temp_path {work}/t5;
+                types {{ image/jpeg jpg; }}
+                {servers}
+            }}""")
+    return ["/usr/sbin/nginx", "-c", conf, "-p", work]
 
 
 def node_version(package):
-    """The version of a package and of the sharp and libvips under it."""
+    """The version of a package and of the libvips below it."""
     with open(f"{home}/node/node_modules/{package}/package.json") as file:
-        version = json.load(file)["version"]
+        found = json.load(file)["version"]
     script = f"""
         const {{ createRequire }} = require('module'), at = '{home}/node/';
-        const versions = createRequire(createRequire(at).resolve('{package}'))('sharp').versions;
-        console.log('sharp', versions.sharp, 'libvips', versions.vips)"""
-    return f"{version} ({ask('node', '-e', script)})"
+        console.log(createRequire(createRequire(at).resolve('{package}'))('sharp').versions.vips)"""
+    return f"{found} (libvips {version('node', '-e', script)})"
 
 
-PEERS = {peer.name: peer for peer in (Sharp, SharpThreads, Ipx, Thumbor, Nginx)}
-
-
-def stop_all():
-    for process in list(started):
-        stop(process)
-
+PEERS = {peer.name: peer for peer in (Sharp, Oximg, Ipx, Thumbor, Nginx)}
 
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))

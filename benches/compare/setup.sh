@@ -1,4 +1,5 @@
-# Sourced by run.sh and http.sh: installs the other programs, builds ours, sets $work and $target.
+# shellcheck shell=bash
+# Sourced by run.sh and peers.sh: installs the other programs, sets $work, $cache and $target.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

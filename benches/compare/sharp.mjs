@@ -1,16 +1,15 @@
-// A small node:http server straight on sharp: what an image service built in house costs.
-//   /fit/<long side>/<quality>/<file>   /webp/<long side>/<quality>/<file>   /crop/<x>_<y>_<width>_<height>/<quality>/<file>
-//   /mark/<long side, 0: as it is>/<mark>_<left>_<top>/<quality>/<file>
-// Environment: PORT, PHOTOS (folder of the pictures and marks), NODE_PACKAGES, THREADS (a picture).
-// A Hires keeps the sampling of its colour, smaller ones are 4:2:0; both as ours does it.
+// A small node:http server on sharp: what an image service built in house costs.
+//   /<jpeg|webp|avif>/<long side>/<quality>/<file>   /crop/<x>_<y>_<width>_<height>/<quality>/<file>
+//   /mark/<long side, 0: that of the original>/<mark>_<left>_<top>/<quality>/<file>
+// Environment: PORT, PHOTOS (folder of the pictures and marks), NODE_PACKAGES.
+// A picture in the size of the original keeps its chroma subsampling, smaller ones are 4:2:0; both as ours does it.
 import { createRequire } from 'node:module';
 import http from 'node:http';
 import path from 'node:path';
 
-const { NODE_PACKAGES, PHOTOS, PORT, THREADS } = process.env;
+const { NODE_PACKAGES, PHOTOS, PORT } = process.env;
 const sharp = createRequire(path.join(NODE_PACKAGES, '/'))('sharp');
-sharp.cache(false); // or every second request would be answered from memory
-if (THREADS) sharp.concurrency(+THREADS);
+sharp.cache(false); // otherwise every second request would be answered from memory
 
 const marks = new Map();
 // A mark is decoded once and kept as pixels.
@@ -37,6 +36,7 @@ async function render([operation, ...words]) {
     image = image.composite([{ ...(await pixels(mark)), left: +left, top: +top }]);
   }
   if (operation === 'webp') return image.webp({ quality }).toBuffer();
+  if (operation === 'avif') return image.avif({ quality, chromaSubsampling }).toBuffer();
   // Huffman tables made for the picture would take time and save a hundredth of the bytes.
   return image.jpeg({ quality, chromaSubsampling, optimiseCoding: false }).toBuffer();
 }
@@ -45,8 +45,8 @@ http.createServer(async (request, response) => {
   try {
     const words = request.url.split('/').slice(1);
     const picture = await render([...words]);
-    const type = words[0] === 'webp' ? 'image/webp' : 'image/jpeg';
-    response.writeHead(200, { 'content-type': type, 'content-length': picture.length });
+    const format = ['webp', 'avif'].includes(words[0]) ? words[0] : 'jpeg';
+    response.writeHead(200, { 'content-type': `image/${format}`, 'content-length': picture.length });
     response.end(picture);
   } catch (error) {
     response.writeHead(500);

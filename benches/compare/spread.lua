@@ -1,8 +1,9 @@
 -- wrk script: the renditions of a list of pictures in turn, crops at positions spread like random
 -- ones, the same for every server.
 -- Environment: TEMPLATE (a path with {f}, and for crops {x} {y} {right} {bottom}), NAMES (what
--- stands for {f}, comma between), COLUMNS, ROWS (positions of the crop), WIDTH, HEIGHT (of the
--- crop), FIRST (a number to start from, so that a later run goes on where an earlier one ended).
+-- stands for {f}, comma between), COLUMNS, ROWS (positions of the crop), GRID (pixels from one
+-- position to the next), WIDTH, HEIGHT (of the crop), FIRST (a number to start from, so that a later
+-- run continues where an earlier one ended).
 local ffi = require("ffi")
 ffi.cdef [[
 typedef struct { long seconds; long nanoseconds; } wirephoto_time;
@@ -14,6 +15,7 @@ local names, threads = {}, {}
 for name in os.getenv("NAMES"):gmatch("[^,]+") do table.insert(names, name) end
 local template, count = os.getenv("TEMPLATE"), tonumber(os.getenv("FIRST"))
 local columns, rows = tonumber(os.getenv("COLUMNS")), tonumber(os.getenv("ROWS"))
+local grid = tonumber(os.getenv("GRID"))
 local width, height = tonumber(os.getenv("WIDTH")), tonumber(os.getenv("HEIGHT"))
 -- The inverses of the plastic number and of its square: multiples of them, without the whole
 -- part, fill a square evenly, so that a slow server's few crops are spread as a fast one's many.
@@ -35,7 +37,7 @@ function request()
    -- But for the first ones a request follows an answer at once, so this is when it came.
    latest = now()
    count = count + 1
-   local x, y = math.floor(count * ACROSS % 1 * columns), math.floor(count * DOWN % 1 * rows)
+   local x, y = math.floor(count * ACROSS % 1 * columns) * grid, math.floor(count * DOWN % 1 * rows) * grid
    local values = { f = names[count % #names + 1], x = x, y = y, right = x + width, bottom = y + height }
    return wrk.format("GET", (template:gsub("{(%a+)}", values)))
 end
