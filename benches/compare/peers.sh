@@ -39,7 +39,7 @@ install_sharp() {
     need node nodejs
     need npm npm
     mkdir -p "$PEERS_HOME/node"
-    cd "$PEERS_HOME/node"
+    cd "$PEERS_HOME/node" || return
     [ -d node_modules/ipx ] || npm install --no-audit --no-fund sharp@0.35.5 ipx@3.1.1 >"$work/npm.log" 2>&1
     node -e 'require("sharp")'
 }
