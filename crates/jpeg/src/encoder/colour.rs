@@ -4,7 +4,7 @@
 //! quantisation.
 
 use super::effort::EncodeEffort;
-use crate::codec::Pixels;
+use crate::codec::{Pixels, PlaneLayout, Planes};
 use geometry::Size;
 
 /// One component of a picture on its own sample grid, with samples around zero: luma from -128 to 127, chroma of full
@@ -59,6 +59,27 @@ pub(super) fn ycbcr_planes(pixels: &Pixels) -> [Plane; 3] {
         *cr = (r - y) * (0.5 / (1.0 - RED));
     }
     planes.map(|samples| Plane::new(pixels.size, samples))
+}
+
+/// Converts 8-bit planes to components: luma, and chroma unless the picture is grey. Luma loses its padding.
+///
+/// The planes must have the layout of [`Planes::layout`] and 4:4:4 or 4:2:0.
+pub(super) fn components(planes: &Planes) -> Vec<Plane> {
+    let layout = Planes::layout(planes.size, planes.space, planes.chroma);
+    let components = layout.iter().enumerate().map(|(number, plane)| {
+        let PlaneLayout { start, width: stride, height } = *plane;
+        let Size { width, height } =
+            if number == 0 { planes.size } else { Size::new(edge(stride), edge(height)) };
+        let rows = planes.data[start..].chunks_exact(stride).take(height as usize);
+        let samples = rows.flat_map(|row| &row[..width as usize]);
+        let samples = samples.map(|&sample| f32::from(sample) - LEVEL_SHIFT).collect();
+        Plane::new(Size { width, height }, samples)
+    });
+    components.collect()
+}
+
+fn edge(value: usize) -> u32 {
+    u32::try_from(value).expect("edges come from 32-bit sizes")
 }
 
 /// Halves a plane in both directions, each side rounded up.

@@ -26,7 +26,9 @@ mod trellis;
 #[cfg(test)]
 mod tests;
 
-use crate::codec::{ChromaSubsampling, CodecError, Pixels};
+use geometry::Size;
+
+use crate::codec::{ChromaSubsampling, CodecError, ColourSpace, Pixels, Planes};
 use crate::coefficient_grid::CoefficientGrid;
 use crate::encoder::colour::Plane;
 pub use crate::encoder::effort::EncodeEffort;
@@ -60,9 +62,7 @@ pub struct EncodeOptions {
 /// other samplings.
 pub fn encode(pixels: &Pixels, options: &EncodeOptions) -> Result<Vec<u8>, CodecError> {
     check(pixels)?;
-    if !matches!(options.sampling, ChromaSubsampling::Full | ChromaSubsampling::Quarter) {
-        return Err(CodecError::Unsupported("chroma other than 4:4:4 and 4:2:0".to_owned()));
-    }
+    check_sampling(options.sampling)?;
     let is_halved = options.sampling == ChromaSubsampling::Quarter && pixels.channels == 3;
     let factor = if is_halved { 2 } else { 1 };
     let (luma, chroma) = planes(pixels, factor, options.effort);
@@ -70,13 +70,44 @@ pub fn encode(pixels: &Pixels, options: &EncodeOptions) -> Result<Vec<u8>, Codec
     Ok(file::write(pixels.size, &segment(0xE0, &[JFIF]), &grids, options.effort))
 }
 
+/// Encodes the planes of a grey or YCbCr picture as [`encode`] does, with the subsampling that they have.
+///
+/// `options.sampling` is ignored. Chroma is not subsampled again, so it is as sharp as the planes are.
+///
+/// Fails with [`CodecError::Encode`] if the planes do not have a size that a file can have, and with
+/// [`CodecError::Unsupported`] for samplings other than 4:4:4 and 4:2:0.
+pub fn encode_planes(planes: &Planes, options: &EncodeOptions) -> Result<Vec<u8>, CodecError> {
+    check_size(planes.size)?;
+    check_sampling(planes.chroma)?;
+    let is_halved =
+        planes.chroma == ChromaSubsampling::Quarter && planes.space != ColourSpace::Grey;
+    let factor = if is_halved { 2 } else { 1 };
+    let mut components = colour::components(planes).into_iter();
+    let luma = components.next().expect("every picture has luma");
+    let chroma: Vec<Plane> = components.collect();
+    let grids = quantise(&luma, &chroma, factor, options);
+    Ok(file::write(planes.size, &segment(0xE0, &[JFIF]), &grids, options.effort))
+}
+
+fn check_sampling(sampling: ChromaSubsampling) -> Result<(), CodecError> {
+    if matches!(sampling, ChromaSubsampling::Full | ChromaSubsampling::Quarter) {
+        return Ok(());
+    }
+    Err(CodecError::Unsupported("chroma other than 4:4:4 and 4:2:0".to_owned()))
+}
+
+fn check_size(size: Size) -> Result<(), CodecError> {
+    let sides = 1..=u32::from(u16::MAX);
+    if sides.contains(&size.width) && sides.contains(&size.height) {
+        return Ok(());
+    }
+    Err(CodecError::Encode(format!("a JPEG file cannot have {size} pixels")))
+}
+
 /// Fails unless the pixels can be encoded.
 fn check(pixels: &Pixels) -> Result<(), CodecError> {
     let Pixels { size, channels, data } = pixels;
-    let sides = 1..=u32::from(u16::MAX);
-    if !sides.contains(&size.width) || !sides.contains(&size.height) {
-        return Err(CodecError::Encode(format!("a JPEG file cannot have {size} pixels")));
-    }
+    check_size(*size)?;
     let found = data.len();
     if !matches!(channels, 1 | 3) || found as u64 != size.pixels() * *channels as u64 {
         return Err(CodecError::Encode(format!("{found} samples for {size} x {channels}")));

@@ -4,7 +4,7 @@ use geometry::Size;
 use proptest::prelude::*;
 
 use crate::codec::{self, ChromaSubsampling, CodecError, ColourSpace, DecodeScale, Pixels};
-use crate::encoder::{EncodeEffort, EncodeOptions, encode};
+use crate::encoder::{EncodeEffort, EncodeOptions, encode, encode_planes};
 use crate::frame::CodingProcess;
 use crate::header::JpegHeader;
 use crate::samples::{LIMITS, pictures};
@@ -28,6 +28,35 @@ fn a_fast_file_is_baseline_and_looks_almost_like_a_small_one() {
         assert!(fast_psnr > small_psnr - 1.0, "{fast_psnr} dB, not {small_psnr}");
         assert!(fast.len() * 10 < small.len() * 12, "{} bytes, not {}", fast.len(), small.len());
     }
+}
+
+#[test]
+fn planes_are_encoded_as_they_are() {
+    for (width, height) in [(64, 48), (65, 47), (1, 1), (17, 2)] {
+        let size = Size { width, height };
+        for (space, sampling) in [
+            (ColourSpace::YCbCr, ChromaSubsampling::Full),
+            (ColourSpace::YCbCr, ChromaSubsampling::Quarter),
+            (ColourSpace::Grey, ChromaSubsampling::Full),
+        ] {
+            let original = pictures::jpeg(size, space, sampling, 5);
+            let planes = codec::decode_planes(&original).unwrap().value;
+            let options = EncodeOptions { quality: 100, sampling, effort: EncodeEffort::Fast };
+            let found = decoded(&encode_planes(&planes, &options).unwrap());
+            let close = psnr(&found, &decoded(&original));
+            assert!(close > 45.0, "{size} {space:?} {sampling:?}: {close:.1} dB");
+        }
+    }
+}
+
+#[test]
+fn err_planes_of_other_samplings_are_refused() {
+    let size = Size { width: 32, height: 32 };
+    let original = pictures::jpeg(size, ColourSpace::YCbCr, ChromaSubsampling::Half, 5);
+    let planes = codec::decode_planes(&original).unwrap().value;
+    let sampling = ChromaSubsampling::Full;
+    let options = EncodeOptions { quality: 80, sampling, effort: EncodeEffort::Fast };
+    assert!(matches!(encode_planes(&planes, &options), Err(CodecError::Unsupported(_))));
 }
 
 /// Decodes a file of which the decoder must not complain.
