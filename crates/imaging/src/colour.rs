@@ -137,6 +137,11 @@ impl SrgbConversion {
         }
     }
 
+    /// Returns whether samples stay unchanged.
+    pub(crate) fn is_none(&self) -> bool {
+        matches!(self.kind, ConversionKind::None)
+    }
+
     /// Returns the number of channels after the conversion.
     pub(crate) fn converted_channels(&self) -> usize {
         match self.kind {

@@ -12,6 +12,7 @@ mod linear;
 mod mark;
 mod orient;
 mod pictures;
+mod planar;
 mod reduce;
 mod render;
 mod resize;

@@ -80,7 +80,7 @@ pub fn standard_pictures(
         conversion: &conversion,
     };
     let decoded = reduction.run(|slab| slab)?;
-    let base = LightPixels::joined(decoded.slabs);
+    let base = LightPixels::joined(decoded.value);
     let mut pictures = Vec::with_capacity(sizes.len());
     for (size, cut) in sizes {
         let pixels = encoded(&base, source.orientation.oriented_size(size), light_of(&conversion));

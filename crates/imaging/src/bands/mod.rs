@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::{BandDecoder, collect, index};
 use geometry::{Rect, Size};
-use jpeg::codec::{self, DecodeOutput, DecodeScale, Pixels};
+use jpeg::codec::{self, DecodeOutput, DecodeScale, Pixels, Planes};
 use jpeg::scan::index::ScanIndex;
 use jpeg::scan::{ByteRanges, Scan, ScanError, bands, crop};
 
@@ -76,17 +76,11 @@ impl<'a> StripDecoder<'a> {
     /// Fails with [`ScanError::Sampling`] if restarts are too rare to decode strips separately, and with
     /// [`ScanError::Strip`] if libjpeg-turbo refuses the strip.
     pub(crate) fn decode(&self, rows: Range<usize>) -> Result<DecodedStrip, ScanError> {
-        let start = u32::try_from(rows.start).map_err(|_| ScanError::Outside)?;
-        let end = u32::try_from(rows.end).map_err(|_| ScanError::Outside)?;
-        let rows = start..end;
-        let (file, top) = match &self.cut {
-            Some(columns) => self.cut_out(columns, &rows)?,
-            None => self.band(&rows)?,
-        };
+        let (file, top) = self.file_of(&rows, CONTEXT_ROWS)?;
         let decoded = codec::decode(&file, DecodeScale::FULL).map_err(|_| ScanError::Strip)?;
         let DecodeOutput { value: pixels, warning } = decoded;
         let stride = index(pixels.size.width) * pixels.channels;
-        let samples = index(rows.start - top) * stride..index(rows.end - top) * stride;
+        let samples = (rows.start - top) * stride..(rows.end - top) * stride;
         // The caller relies on the width of the columns.
         let width = self.columns.end - self.columns.start;
         if pixels.size.width != width || pixels.data.len() < samples.end {
@@ -95,11 +89,43 @@ impl<'a> StripDecoder<'a> {
         Ok(DecodedStrip { decoded_pixels: pixels.size.pixels(), pixels, samples, warning })
     }
 
-    /// Returns a file of the rows in full width, and the number of its first row.
-    fn band(&self, rows: &Range<u32>) -> Result<(Vec<u8>, u32), ScanError> {
+    /// Decodes `rows` to planes, with the same samples as a decode of the whole picture. Also returns the number of
+    /// the first row of the planes, which is the first row of an MCU.
+    ///
+    /// Fails as [`StripDecoder::decode`] does, also for a picture that the library cannot decode to planes.
+    pub(crate) fn decode_planes(
+        &self,
+        rows: Range<usize>,
+    ) -> Result<(DecodeOutput<Planes>, usize), ScanError> {
+        let end = rows.end;
+        // Planes are not interpolated, so they need no other rows.
+        let (file, top) = self.file_of(&rows, 0)?;
+        let decoded = codec::decode_planes(&file).map_err(|_| ScanError::Strip)?;
+        let Size { width, height } = decoded.value.size;
+        let columns = self.columns.end - self.columns.start;
+        if width != columns || top + index(height) < end {
+            return Err(ScanError::Strip);
+        }
+        Ok((decoded, top))
+    }
+
+    /// Returns a file that shows the rows, with `context` rows above and below, and the number of its first row.
+    fn file_of(&self, rows: &Range<usize>, context: u32) -> Result<(Vec<u8>, usize), ScanError> {
+        let start = u32::try_from(rows.start).map_err(|_| ScanError::Outside)?;
+        let end = u32::try_from(rows.end).map_err(|_| ScanError::Outside)?;
+        let (file, top) = match &self.cut {
+            Some(columns) => self.cut_out(columns, &(start..end))?,
+            None => self.band(&(start..end), context)?,
+        };
+        Ok((file, index(top)))
+    }
+
+    /// Returns a file of the rows in full width, with `context` rows above and below, and the number of its first
+    /// row.
+    fn band(&self, rows: &Range<u32>, context: u32) -> Result<(Vec<u8>, u32), ScanError> {
         let BandDecoder { scan, index, colour, .. } = *self.bands;
-        let first = rows.start.saturating_sub(CONTEXT_ROWS) / scan.mcu.height;
-        let end = (rows.end + CONTEXT_ROWS).div_ceil(scan.mcu.height).min(scan.down);
+        let first = rows.start.saturating_sub(context) / scan.mcu.height;
+        let end = (rows.end + context).div_ceil(scan.mcu.height).min(scan.down);
         let mut lead = (first.saturating_sub(LEAD_ROWS_MAX)..=first).rev();
         let first = lead.find(|row| scan.starts_with_restart(*row)).ok_or(ScanError::Sampling)?;
         let file = bands::band(scan, index, &self.bytes, &(first..end), colour)?;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use ::jpeg::codec::{
-    self, ChromaSubsampling, ColourSpace, DecodeOutput, DecodeScale, EncodeOptions, Pixels,
+    self, ChromaSubsampling, ColourSpace, DecodeOutput, DecodeScale, EncodeOptions, Pixels, Planes,
 };
 use ::jpeg::encoder;
 use ::jpeg::header::{HeaderLimits, JpegHeader};
@@ -11,7 +11,7 @@ use ::jpeg::repair;
 use ::jpeg::rewrite::rewrite_metadata;
 
 use crate::format::{DecodableFile, ImageAttachments, ImageCodec, ImageDecoder, UnencodedPicture};
-use crate::{OutputSampling, RasterError, colour};
+use crate::{OutputOptions, OutputSampling, RasterError, colour};
 
 /// The codec for JPEG (ITU-T T.81).
 pub static CODEC: ImageCodec = ImageCodec {
@@ -83,6 +83,19 @@ fn encode(picture: &UnencodedPicture<'_>) -> Result<Vec<u8>, RasterError> {
         return Ok(codec::encode(&inverted, options)?);
     }
     Ok(codec::encode(&picture.pixels, options)?)
+}
+
+/// Encodes the planes of a grey or YCbCr picture with the encoder that [`CODEC`] would choose for its pixels.
+pub(crate) fn encode_planes(
+    planes: &Planes,
+    output: OutputOptions,
+) -> Result<Vec<u8>, RasterError> {
+    let OutputOptions { quality, sampling, effort, .. } = output;
+    if sampling == OutputSampling::S420 {
+        let options = encoder::EncodeOptions { quality, sampling: planes.chroma, effort };
+        return Ok(encoder::encode_planes(planes, &options)?);
+    }
+    Ok(codec::encode_planes(planes, quality)?)
 }
 
 fn embed(file: &[u8], attachments: &ImageAttachments<'_>) -> Result<Vec<u8>, RasterError> {

@@ -12,6 +12,8 @@ mod jpeg;
 mod quality;
 mod webp;
 
+pub(crate) use jpeg::encode_planes;
+
 use std::borrow::Cow;
 
 use ::jpeg::codec::{

@@ -17,6 +17,42 @@ pub(super) const TAP_GROUP: usize = 4;
 /// The tolerance in pixels within which the edges of a region count as whole pixels.
 const EDGE_TOLERANCE: f64 = 1e-6;
 
+/// A part of an axis, in pixels of the source.
+#[derive(Clone, Copy)]
+pub(crate) struct Span {
+    pub(crate) start: f64,
+    pub(crate) length: f64,
+}
+
+impl Span {
+    /// Returns the part of the span that lies on a source of `edge` pixels; it is never empty.
+    fn clamped(self, edge: u32) -> Self {
+        let edge = f64::from(edge.max(1));
+        let start = self.start.clamp(0.0, edge - 1.0);
+        Self { start, length: self.length.clamp(EDGE_TOLERANCE, edge - start) }
+    }
+}
+
+/// The positions of the pixels of a result on one axis of its source.
+#[derive(Clone, Copy)]
+pub(crate) struct ResultGrid {
+    /// The edge of the first result pixel, in source pixels; negative before the source.
+    pub(crate) start: f64,
+    /// The number of source pixels per result pixel.
+    pub(crate) ratio: f64,
+    /// The number of result pixels.
+    pub(crate) count: u32,
+}
+
+impl ResultGrid {
+    /// Divides the part of a region on a source of `edge` pixels into `count` result pixels, at least one.
+    pub(super) fn dividing(edge: u32, region: Span, count: u32) -> Self {
+        let Span { start, length } = region.clamped(edge);
+        let count = count.max(1);
+        Self { start, ratio: length / f64::from(count), count }
+    }
+}
+
 /// The filter that reduces the pixels of one axis to the pixels of the result.
 #[derive(Clone)]
 pub(super) struct Axis {
@@ -35,17 +71,15 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// Plans an axis: `start` and `length` of the region in pixels of a source of `edge` pixels.
+    /// Plans an axis for a region of a source of `edge` pixels, and the pixels of its result.
     ///
     /// The region is clamped to the source. Pixels outside the region are not read; the outermost pixels are
-    /// repeated instead.
-    pub(super) fn new(edge: u32, start: f64, length: f64, target: u32) -> Self {
-        let edge = f64::from(edge.max(1));
-        let start = start.clamp(0.0, edge - 1.0);
-        let length = length.clamp(EDGE_TOLERANCE, edge - start);
+    /// repeated instead, also for result pixels outside the region.
+    pub(super) fn new(edge: u32, region: Span, result: ResultGrid) -> Self {
+        let Span { start, length } = region.clamped(edge);
         let first = (start + EDGE_TOLERANCE).floor();
         let end = (start + length - EDGE_TOLERANCE).ceil().max(first + 1.0);
-        let ratio = length / f64::from(target.max(1));
+        let ratio = result.ratio;
         let box_px = (ratio / LANCZOS_RATIO_MIN).floor().max(1.0);
         let source = truncated(first)..truncated(end);
         let boxes = source.len().div_ceil(truncated(box_px));
@@ -57,7 +91,7 @@ impl Axis {
             starts: Vec::new(),
             weights: Vec::new(),
         };
-        axis.set_taps((start - first) / box_px, ratio / box_px, target.max(1));
+        axis.set_taps((result.start - first) / box_px, ratio / box_px, result.count);
         axis
     }
 

@@ -77,6 +77,27 @@ impl LightTables {
         Self { light, boundaries, levels }
     }
 
+    /// Returns the light of a level with a fraction, from the straight line between the two levels beside it; levels
+    /// outside 0 to 255 are clamped.
+    #[inline]
+    pub(super) fn light_at(&self, level: f32) -> f32 {
+        let level = level.clamp(0.0, 255.0);
+        let below = whole(level);
+        let (low, high) = (self.light[below], self.light[(below + 1).min(255)]);
+        low + (high - low) * (level - level.floor())
+    }
+
+    /// Returns the level of `light` with its fraction, the inverse of [`LightTables::light_at`]; light outside 0 to 1
+    /// is clamped.
+    #[inline]
+    pub(super) fn exact_level(&self, light: f32) -> f32 {
+        let light = light.clamp(0.0, 1.0);
+        let nearest = usize::from(self.level(light));
+        let below = if light < self.light[nearest] { nearest - 1 } else { nearest.min(254) };
+        let (low, high) = (self.light[below], self.light[below + 1]);
+        float(below) + (light - low) / (high - low)
+    }
+
     /// Returns the level nearest to `light` on the tone curve; light outside 0 to 1 is clamped.
     #[inline]
     pub(super) fn level(&self, light: f32) -> u8 {
@@ -89,6 +110,16 @@ impl LightTables {
         let level = self.levels[(light * INTERVALS_F32) as usize];
         level + u8::from(light >= self.boundaries[usize::from(level)])
     }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 255")]
+fn whole(level: f32) -> usize {
+    level as usize
+}
+
+#[expect(clippy::cast_precision_loss, reason = "at most 255")]
+fn float(level: usize) -> f32 {
+    level as f32
 }
 
 #[cfg(test)]
@@ -115,6 +146,16 @@ mod tests {
                 assert!((encoded * 255.0 - f64::from(level)).abs() < 0.501, "{light:?} {exact}");
                 last = level;
             }
+        }
+    }
+
+    #[test]
+    fn levels_with_fractions_are_restored() {
+        let tables = SampleLight::Srgb.tables();
+        for step in 0..=2550u16 {
+            let level = f32::from(step) / 10.0;
+            let found = tables.exact_level(tables.light_at(level));
+            assert!((found - level).abs() < 0.01, "{found}, not {level}");
         }
     }
 

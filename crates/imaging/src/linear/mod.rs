@@ -8,6 +8,8 @@
 //! three lobes reduces the rest. Both are computed in `f32` and in an order that depends only on sizes, so the
 //! result is the same for any number of threads and on every machine.
 //!
+//! [`crate::planar`] scales the components of a YCbCr picture, each with a plan of its own.
+//!
 //! A [`Downscale`] works on strips of rows: the caller passes 8-bit rows of the source, which are reduced to the
 //! width of the result at once. So the source in linear light is never in memory as a whole. If rows are decoded
 //! strip by strip, the decoded source is not either.
@@ -22,6 +24,7 @@ use std::ops::Range;
 
 use crate::{ParallelMap, collect, index};
 use axis::{Axis, TAP_GROUP};
+pub(crate) use axis::{ResultGrid, Span};
 use geometry::{Rect, Size};
 use jpeg::codec::Pixels;
 pub use light::SampleLight;
@@ -31,6 +34,8 @@ pub(crate) const STRIP_PIXELS: usize = 1 << 20;
 /// The maximum number of samples, of 4 bytes each, in memory between the filters of the two axes. Pictures that
 /// are scaled down little are reduced in several slabs, one after the other.
 const SLAB_SAMPLES: usize = 12 << 20;
+/// The level of chroma without colour.
+const CHROMA_ZERO: f32 = 128.0;
 /// The number of sums that are computed together when rows are added up.
 const SUMS: usize = 16;
 
@@ -55,6 +60,12 @@ impl From<Rect> for PixelRegion {
 }
 
 impl PixelRegion {
+    /// Returns the columns and the rows of the region.
+    pub(crate) fn spans(self) -> [Span; 2] {
+        let Self { x, y, width, height } = self;
+        [Span { start: x, length: width }, Span { start: y, length: height }]
+    }
+
     /// Returns the region with all coordinates multiplied, in a row by `across` and in a column by `down`.
     pub(crate) fn scaled_by(self, across: f64, down: f64) -> Self {
         Self {
@@ -115,13 +126,29 @@ pub(crate) struct LightPixels {
 }
 
 impl Downscale {
+    /// Plans the reduction of `region` to `target`.
     pub(crate) fn new(source: Size, channels: usize, region: PixelRegion, target: Size) -> Self {
+        let [columns, rows] = region.spans();
+        let columns = ResultGrid::dividing(source.width, columns, target.width);
+        let rows = ResultGrid::dividing(source.height, rows, target.height);
+        Self::on_grid(source, channels, region, [columns, rows])
+    }
+
+    /// Plans the reduction of `region` to result pixels whose columns and rows have the positions `grid`. Where the
+    /// grid is larger than the region, the pixels at the edge of the region are repeated.
+    pub(crate) fn on_grid(
+        source: Size,
+        channels: usize,
+        region: PixelRegion,
+        grid: [ResultGrid; 2],
+    ) -> Self {
+        let ([columns, rows], [across, down]) = (region.spans(), grid);
         Self {
-            columns: Axis::new(source.width, region.x, region.width, target.width),
-            rows: Axis::new(source.height, region.y, region.height, target.height),
+            columns: Axis::new(source.width, columns, across),
+            rows: Axis::new(source.height, rows, down),
             channels,
             source,
-            target,
+            target: Size::new(across.count, down.count),
         }
     }
 
@@ -243,8 +270,13 @@ impl Downscale {
         out
     }
 
+    /// Returns the number of rows of boxes.
+    pub(crate) fn box_rows(&self) -> usize {
+        self.rows.boxes
+    }
+
     /// Joins the strips, in order, and filters the columns.
-    fn join(&self, strips: &[Vec<f32>]) -> LightPixels {
+    pub(crate) fn join(&self, strips: &[Vec<f32>]) -> LightPixels {
         let stride = index(self.target.width) * self.channels;
         let rows: Vec<&[f32]> =
             strips.iter().flat_map(|strip| strip.chunks_exact(stride)).collect();
@@ -271,6 +303,20 @@ impl LightPixels {
             joined.data.extend(slab.data);
         }
         joined
+    }
+
+    /// Converts YCbCr to RGB (JFIF). `luma` is in linear light, `blue` and `red` are chroma as a share of its range,
+    /// all of one size.
+    pub(crate) fn from_ycbcr(luma: &Self, blue: &Self, red: &Self) -> Self {
+        let tables = SampleLight::Srgb.tables();
+        let samples = luma.data.iter().zip(&blue.data).zip(&red.data);
+        let data = samples.flat_map(|((luma, blue), red)| {
+            let y = tables.exact_level(*luma);
+            let (blue, red) = (blue * 255.0 - CHROMA_ZERO, red * 255.0 - CHROMA_ZERO);
+            let green = y - 0.344_136 * blue - 0.714_136 * red;
+            [y + 1.402 * red, green, y + 1.772 * blue].map(|level| tables.light_at(level))
+        });
+        Self { size: luma.size, channels: 3, data: data.collect() }
     }
 
     /// Scales the picture down to `size`; it stays in linear light.

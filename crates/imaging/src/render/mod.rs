@@ -4,17 +4,17 @@
 //! watermarked only at the end or before a change of scale. So a crop never processes pixels that it discards,
 //! whether it comes before or after the watermark.
 //!
-//! Pictures are scaled in linear light, see [`crate::linear`]. Pixels that have to be converted to sRGB are
+//! Pictures are scaled in linear light, see [`crate::linear`], as planes where the rest of the render needs no pixels. Pixels that have to be converted to sRGB are
 //! converted first, because only then do their samples determine the light.
 
 use crate::bands::in_sequence;
 use crate::blend::{SampleModel, blend_pixels, blend_planes, translate_mark};
 use crate::colour::SrgbConversion;
-use crate::format::{DecodableFile, UnencodedPicture};
+use crate::format::{DecodableFile, UnencodedPicture, encode_planes};
 use crate::linear::{PixelRegion, SampleLight, scale_region};
 use crate::mark::Watermark;
 use crate::orient::orient_planes;
-use crate::reduce::{Reduction, light_of};
+use crate::reduce::{ReducedPicture, Reduction, light_of};
 use crate::resize::crop_pixels;
 use crate::steps::{check_scale, cover, fit};
 use crate::{
@@ -52,8 +52,10 @@ pub fn render(
     stage: &dyn Fn(RenderStage) -> bool,
 ) -> Result<RenderOutput, RasterError> {
     let mut state = RenderState::new(job, marker, stage, open(&job.source, job.pixels_max)?);
-    for step in job.steps {
-        state.apply(step)?;
+    let mut steps = job.steps;
+    while let Some((step, rest)) = steps.split_first() {
+        state.apply(step, rest)?;
+        steps = rest;
     }
     state.finish()
 }
@@ -86,6 +88,8 @@ struct RenderState<'a> {
     header: PictureHeader,
     /// Pixels after a change of scale; `None` while the base is the original.
     base: Option<Pixels>,
+    /// The scaled and upright picture as planes, if all other steps are watermarks.
+    planes: Option<Planes>,
     /// The part of the upright base that is still visible, in its pixels.
     region: Rect,
     /// Pending watermarks: the region at each watermark step, in pixels of the upright base.
@@ -113,6 +117,7 @@ impl<'a> RenderState<'a> {
             file: opened.file,
             header: opened.header,
             base: None,
+            planes: None,
             region: Rect::new(0, 0, job.source.orientation.oriented_size(job.source.stored)),
             marks: Vec::new(),
             windows: Vec::new(),
@@ -127,7 +132,8 @@ impl<'a> RenderState<'a> {
         if (self.stage)(stage) { Ok(()) } else { Err(RasterError::Abandoned) }
     }
 
-    fn apply(&mut self, step: &RenderStep) -> Result<(), RasterError> {
+    /// Applies a step; `rest` are the steps after it.
+    fn apply(&mut self, step: &RenderStep, rest: &[RenderStep]) -> Result<(), RasterError> {
         let size = self.region.size();
         match step {
             RenderStep::Watermark => self.marks.push(self.region),
@@ -138,12 +144,12 @@ impl<'a> RenderState<'a> {
             RenderStep::Scale { region, size: to } => {
                 check_scale(*region, *to, size)?;
                 self.cut(*region);
-                self.scale(*to)?;
+                self.scale(*to, rest)?;
             }
-            RenderStep::Fit { long_px } => self.scale(fit(size, *long_px))?,
+            RenderStep::Fit { long_px } => self.scale(fit(size, *long_px), rest)?,
             RenderStep::Cover { width, height } => {
                 let (scaled, cut) = cover(size, *width, *height);
-                self.scale(scaled)?;
+                self.scale_pixels(scaled)?;
                 // The window is chosen by content, so the pixels are needed now.
                 let pixels = self.marked_pixels()?;
                 let window = interest::window(&pixels, cut);
@@ -165,8 +171,26 @@ impl<'a> RenderState<'a> {
         self.base = Some(pixels);
     }
 
-    /// Scales the region down to `target`.
-    fn scale(&mut self, target: Size) -> Result<(), RasterError> {
+    /// Scales the region down to `target`; `rest` are the steps after this one.
+    fn scale(&mut self, target: Size, rest: &[RenderStep]) -> Result<(), RasterError> {
+        let output = self.job.output;
+        let keeps_planes = target != self.region.size()
+            && self.base.is_none()
+            && self.marks.is_empty()
+            && output.format == ImageFormat::Jpeg
+            // A limit of bytes takes several encodes, which start from pixels.
+            && output.bytes_max.is_none()
+            && rest.iter().all(|step| *step == RenderStep::Watermark);
+        if keeps_planes && let Some(planes) = self.reduce_to_planes(target)? {
+            self.region = Rect::new(0, 0, target);
+            self.planes = Some(planes);
+            return Ok(());
+        }
+        self.scale_pixels(target)
+    }
+
+    /// Scales the region down to `target`, to pixels.
+    fn scale_pixels(&mut self, target: Size) -> Result<(), RasterError> {
         // Without a change of size nothing is decoded yet, so `planes` can still keep the components.
         if target == self.region.size() {
             return Ok(());
@@ -192,29 +216,60 @@ impl<'a> RenderState<'a> {
     /// Decodes the region of the original, reduces it to `target` and turns it upright.
     fn reduce_original(&mut self, target: Size) -> Result<Pixels, RasterError> {
         self.begin(RenderStage::Decode)?;
-        let source = &self.job.source;
+        let orientation = self.job.source.orientation;
+        let conversion = self.conversion()?;
+        let reduced =
+            self.reduction(target, &conversion).run(|slab| slab.encode(light_of(&conversion)))?;
+        self.srgb = self.job.output.colour == OutputColour::Srgb;
+        let size = orientation.oriented_size(target);
+        let channels = conversion.converted_channels();
+        let data = self.record_reduction(reduced)?.concat();
+        Ok(orientation.orient(Pixels { size, channels, data }))
+    }
+
+    /// Decodes the region of the original, reduces it to planes of `target` pixels and turns them upright; `None` if
+    /// it cannot be reduced as planes.
+    fn reduce_to_planes(&mut self, target: Size) -> Result<Option<Planes>, RasterError> {
+        self.begin(RenderStage::Decode)?;
+        let orientation = self.job.source.orientation;
+        let conversion = self.conversion()?;
+        let chroma = match self.job.output.sampling {
+            OutputSampling::Keep => self.header.chroma,
+            OutputSampling::S420 => ChromaSubsampling::Quarter,
+        };
+        let Some(reduced) = self.reduction(target, &conversion).planes(chroma)? else {
+            return Ok(None);
+        };
+        let planes = self.record_reduction(reduced)?.planes();
+        let stored = Rect::new(0, 0, planes.size);
+        Ok(Some(orient_planes(planes, stored, orientation)))
+    }
+
+    /// Returns the conversion of decoded pixels to the colours of the output.
+    fn conversion(&self) -> Result<SrgbConversion, RasterError> {
         let channels = self.header.space.channels();
-        let output = self.job.output.colour;
-        let conversion = SrgbConversion::for_output(output, source, channels)?;
-        let reduced = Reduction {
-            source,
+        SrgbConversion::for_output(self.job.output.colour, &self.job.source, channels)
+    }
+
+    fn reduction<'b>(&'b self, target: Size, conversion: &'b SrgbConversion) -> Reduction<'b> {
+        Reduction {
+            source: &self.job.source,
             file: &self.file,
             header: self.header,
             region: self.region,
             target,
-            conversion: &conversion,
+            conversion,
         }
-        .run(|slab| slab.encode(light_of(&conversion)))?;
-        self.srgb = output == OutputColour::Srgb;
+    }
+
+    /// Records what was decoded for a reduced picture and returns the picture.
+    fn record_reduction<T>(&mut self, reduced: ReducedPicture<T>) -> Result<T, RasterError> {
         self.decoded_pixels += reduced.decoded_pixels;
         self.warning = self.warning.take().or(reduced.warning);
         self.render_path = reduced.render_path;
         // The caller may cancel between decoding and turning.
         self.begin(RenderStage::Decode)?;
-        let size = source.orientation.oriented_size(target);
-        let channels = conversion.converted_channels();
-        let data = reduced.slabs.concat();
-        Ok(source.orientation.orient(Pixels { size, channels, data }))
+        Ok(reduced.value)
     }
 
     /// Returns the pixels of the region with the pending watermarks blended in.
@@ -287,7 +342,7 @@ impl<'a> RenderState<'a> {
         let file = match self.planes()? {
             Some(planes) => {
                 self.begin(RenderStage::Encode)?;
-                codec::encode_planes(&planes, self.job.output.quality)?
+                encode_planes(&planes, self.job.output)?
             }
             None => {
                 let pixels = self.marked_pixels()?;
@@ -346,12 +401,29 @@ impl<'a> RenderState<'a> {
         output.format.encode(picture, source.icc)
     }
 
-    /// Returns the region with its watermarks as planes if the components of the file can be kept. That requires
-    /// no change of scale, colour or sampling, edges on the chroma grid, and no limit of bytes, which needs
-    /// several encodes.
+    /// Returns the region with its watermarks as planes, if it was scaled to planes or the components of the file can be
+    /// kept.
     ///
     /// Chroma is then neither upsampled nor downsampled again, and colour conversions are avoided.
     fn planes(&mut self) -> Result<Option<Planes>, RasterError> {
+        let planes = match self.planes.take() {
+            Some(planes) => Some(planes),
+            None => self.kept_planes()?,
+        };
+        let Some(mut planes) = planes else { return Ok(None) };
+        if !self.marks.is_empty() {
+            self.begin(RenderStage::Blend)?;
+        }
+        for canvas in std::mem::take(&mut self.marks) {
+            let (stamp, position) = self.marker.prepare(canvas.size());
+            blend_planes(&mut planes, &stamp, translate_mark(position, canvas, self.region));
+        }
+        Ok(Some(planes))
+    }
+
+    /// Returns the region as planes of the file. That requires no change of scale, colour or sampling, edges on the
+    /// chroma grid, and no limit of bytes, which needs several encodes.
+    fn kept_planes(&mut self) -> Result<Option<Planes>, RasterError> {
         let job = self.job;
         let PictureHeader { size, space, chroma } = self.header;
         let orientation = job.source.orientation;
@@ -383,15 +455,7 @@ impl<'a> RenderState<'a> {
             Err(error) => return Err(error.into()),
         };
         self.record_decode(decoded.value.size, decoded.warning);
-        let mut planes = orient_planes(decoded.value, stored, orientation);
-        if !self.marks.is_empty() {
-            self.begin(RenderStage::Blend)?;
-        }
-        for canvas in std::mem::take(&mut self.marks) {
-            let (stamp, position) = self.marker.prepare(canvas.size());
-            blend_planes(&mut planes, &stamp, translate_mark(position, canvas, self.region));
-        }
-        Ok(Some(planes))
+        Ok(Some(orient_planes(decoded.value, stored, orientation)))
     }
 }
 

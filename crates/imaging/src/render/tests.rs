@@ -143,7 +143,7 @@ fn before_encoding_a_crop_is_exactly_that_of_the_full_decode() {
                     open(&job.source, PIXELS_MAX).unwrap(),
                 );
                 for step in &steps {
-                    work.apply(step).unwrap();
+                    work.apply(step, &[]).unwrap();
                 }
                 let found = work.marked_pixels().unwrap();
                 assert!(found == plainly(&job), "{space:?} {chroma:?} {orientation:?} {steps:?}");
