@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 pub enum RenditionExtension {
     /// An image such as `.jpg`. Only images accept operations.
     Image(ImageFormat),
-    /// `.auto`: an image in the format that the client prefers according to its `Accept` header.
+    /// `.auto`: an image as AVIF or JPEG, as the client prefers according to its `Accept` header.
     Auto,
     Pdf,
     Eps,

@@ -19,8 +19,8 @@ pub(super) fn is_negotiated(path: &str) -> bool {
 
 /// Resolves a path that ends in `.auto` to a rendition in the format that the client prefers.
 ///
-/// Formats that cannot hold the picture are skipped. If the rendition is ready only in a less preferred format, it
-/// is served while the preferred ones are rendered.
+/// Formats that cannot hold the picture are skipped. If the rendition is ready only in the less preferred format, it
+/// is served while the preferred one is rendered.
 ///
 /// Fails as [`Media::resolve`] does, and if the picture is too large for every format that the client accepts.
 pub(super) async fn resolve(
@@ -28,7 +28,7 @@ pub(super) async fn resolve(
     path: &MediaPath,
     request: &MediaRequest<'_>,
 ) -> Result<MediaAnswer> {
-    let mut unready = Vec::new();
+    let mut unready = None;
     let mut refusal = None;
     for format in accepted_formats(request.headers) {
         let formatted = path.clone().with_image_format(format);
@@ -42,18 +42,18 @@ pub(super) async fn resolve(
             other => return other,
         };
         if !media.is_ready(&rendition) {
-            unready.push(rendition);
+            unready.get_or_insert(rendition);
             continue;
         }
-        // Public ones only: nothing is rendered for a request that may have to be paid first.
-        for preferred in unready.into_iter().filter(|preferred| preferred.open) {
+        // Only if it is public: nothing is rendered for a request that may have to be paid first.
+        if let Some(preferred) = unready.filter(|preferred| preferred.open) {
             let payer = RenderPayer::for_client(request.client);
-            rendition.is_interim |= media.render_ahead(*preferred, payer);
+            rendition.is_interim = media.render_ahead(*preferred, payer);
         }
         return Ok(MediaAnswer::Rendition(rendition));
     }
     // No rendition is ready in any format, so the client waits for the preferred one.
-    match unready.into_iter().next() {
+    match unready {
         Some(rendition) => Ok(MediaAnswer::Rendition(rendition)),
         None => Err(refusal.unwrap_or_else(|| media::access::not_available(path))),
     }

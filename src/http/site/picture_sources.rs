@@ -18,7 +18,7 @@ pub(super) struct PictureSource {
 /// pre-rendered. WebP is not offered, because at equal size it looks worse than our JPEG.
 ///
 /// The URLs end in `.auto`: if the AVIF has not been rendered yet or was evicted, the service responds with a
-/// different format at once. Browsers show it nevertheless.
+/// JPEG at once. Browsers show it nevertheless.
 ///
 /// `jpegs` is the value of `srcset` for JPEG, or one URL. The URLs of a standard rendition differ only in the
 /// extension. If one of them does not end in the extension of JPEG, no format is listed.

@@ -13,6 +13,9 @@ use crate::common::{DEMO_KEY, Server, WAIT_TIMEOUT, oracle, pictures::Picture};
 const CHROME: &str = "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8";
 const SAFARI: &str = "image/webp,image/avif,image/jxl,image/heic,image/heic-sequence,video/*;q=0.8,image/png,\
                       image/svg+xml,image/*;q=0.8,*/*;q=0.5";
+/// Safari 14 and 15, which show WebP and no AVIF.
+const SAFARI_14: &str = "image/webp,image/png,image/svg+xml,image/*;q=0.8,video/*;q=0.8,*/*;q=0.5";
+const FIREFOX: &str = "image/avif,image/webp,image/png,image/svg+xml,image/*;q=0.8,*/*;q=0.5";
 const CURL: &str = "*/*";
 
 const AVIF: &str = "image/avif";
@@ -60,16 +63,16 @@ fn make_avif(server: &Server, file: &str) -> String {
 }
 
 #[test]
-fn an_avif_that_is_not_made_yet_is_answered_with_the_next_format_for_a_short_time() {
+fn an_avif_that_is_not_made_yet_is_answered_with_the_jpeg_for_a_short_time() {
     let server = server();
     let file = "one_NormalPreview.auto";
     let first = ask(&server, file, CHROME);
-    assert_eq!(header(&first, "content-type"), WEBP);
+    assert_eq!(header(&first, "content-type"), JPEG);
     assert_eq!(header(&first, "cache-control"), "public, max-age=10");
     let interim = header(&first, "etag");
-    let webp = server.get("/media/image/one_NormalPreview.webp");
-    assert_eq!(header(&webp, "etag"), interim, "it is the rendition of that format");
-    assert!(first.bytes().expect("body") == webp.bytes().expect("body"));
+    let jpeg = server.get("/media/image/one_NormalPreview.jpg");
+    assert_eq!(header(&jpeg, "etag"), interim, "it is the rendition of that format");
+    assert!(first.bytes().expect("body") == jpeg.bytes().expect("body"));
     // What answers the preconditions of one client is kept by no cache. No AVIF of these sizes is made yet.
     for (size, name, value, status) in
         [("fit_w160", "if-match", "\"other\"", 412), ("fit_w240", "range", "bytes=9999999-", 416)]
@@ -96,7 +99,7 @@ fn an_avif_that_is_not_made_yet_is_answered_with_the_next_format_for_a_short_tim
 }
 
 #[test]
-fn without_a_cache_nothing_is_made_ahead_and_the_next_format_is_kept_as_long_as_any() {
+fn without_a_cache_nothing_is_made_ahead_and_the_jpeg_is_kept_as_long_as_any() {
     let pictures = [("one", Picture::waves(300, 200).jpeg())];
     let settings = ["media.warm=false", "cache.memory_bytes=0", "cache.disk_bytes=0"];
     let server = Server::with_pictures(&settings, &pictures);
@@ -104,7 +107,7 @@ fn without_a_cache_nothing_is_made_ahead_and_the_next_format_is_kept_as_long_as_
         let response = ask(&server, "one_NormalPreview.auto", CHROME);
         let policy = header(&response, "cache-control");
         assert!(policy.starts_with("public, max-age=300"), "{policy}");
-        assert_eq!(kind(response), WEBP);
+        assert_eq!(kind(response), JPEG);
     }
     let renders = server.metric("wirephoto_render_paths_total", "");
     assert!((renders - 2.0).abs() < 0.5, "{renders}");
@@ -133,12 +136,20 @@ fn the_format_is_the_preferred_one_of_those_that_the_client_names() {
     for (accept, expected) in [
         (CHROME, AVIF),
         (SAFARI, AVIF),
-        ("image/avif,image/webp,image/png,image/svg+xml,image/*;q=0.8,*/*;q=0.5", AVIF),
+        (SAFARI_14, JPEG),
+        (FIREFOX, AVIF),
         ("IMAGE/AVIF", AVIF),
         (" image/avif ; q=0.001 ", AVIF),
-        ("image/webp,*/*;q=0.8", WEBP),
-        ("image/avif;q=0,image/webp,*/*", WEBP),
+        ("image/webp,*/*;q=0.8", JPEG),
+        ("image/webp,image/jpeg;q=0.1", JPEG),
+        ("image/avif;q=0,image/webp,*/*", JPEG),
+        ("image/avif;q=0.5,image/jpeg;q=0.9", JPEG),
+        // WebP takes the place of a JPEG that is not acceptable.
+        (WEBP, WEBP),
+        ("image/avif,image/webp", AVIF),
+        ("image/avif;q=0,image/webp,*/*;q=0", WEBP),
         ("image/avif;q=0.5,image/webp;q=0.9", WEBP),
+        ("image/webp;q=0", JPEG),
         ("image/avif;q=0.5,image/webp;q=0.5,*/*;q=0.9", JPEG),
         (CURL, JPEG),
         ("image/*", JPEG),
@@ -205,7 +216,7 @@ fn a_bought_picture_starts_no_work_in_another_format() {
         assert!(header(&response, "cache-control").starts_with("private"), "{accept}");
         kind(response)
     };
-    assert_eq!(bought(CHROME), WEBP);
+    assert_eq!(bought(CHROME), JPEG);
     assert_eq!(bought(CURL), JPEG);
     // What is there is given.
     let avif = with_key(&server, "one-fit_w120.avif", DEMO_KEY).bytes().expect("body");

@@ -266,9 +266,9 @@ fn path_parameter(name: &str) -> Value {
             json!({ "type": "string", "enum": RenditionName::PICTURES.map(|name| name.to_string()) }),
         ),
         "extension" => (
-            "The image format. `auto` is the format that the client prefers by the header `Accept`, by its weights and then in \
-             this order: AVIF, WebP, JPEG. AVIF and WebP have to be named; `*/*` means JPEG. While an AVIF is not made yet, \
-             `auto` answers with the next format for ten seconds.",
+            "The image format. `auto` is AVIF or JPEG, as the client prefers by the weights of its header `Accept`; AVIF if \
+             they are equal. AVIF has to be named; `*/*` means JPEG. A client that names WebP and does not accept JPEG gets WebP \
+             in its place. While an AVIF is not made yet, `auto` answers with the other format for ten seconds.",
             json!({ "type": "string", "enum": ["jpg", "webp", "avif", "auto"] }),
         ),
         "preset" => (
