@@ -1,4 +1,4 @@
-// The markup that shows a crop on another page: a <picture> in three formats and several widths.
+// The markup that shows a crop on another page: a <picture> as AVIF and JPEG in several widths.
 // `src/http/site/studio/markup.rs` writes the same on the server; a test holds both to the same text.
 
 import { renditionUrl, scalePx } from "./crop.js";
@@ -32,14 +32,12 @@ export function pictureMarkup({ uri, hires, preview, isMarked, widths, alt }) {
     const listed = widths.map((width) => `${url(width, extension)} ${width}w`);
     return `    srcset="${listed.join(",\n            ")}"\n${sizes}`;
   };
-  const source = (extension) => `  <source
-    type="image/${extension}"
-${candidates(extension)}>`;
   const jpegs = widths.length === 1 ? "" : `${candidates("jpg")}\n`;
   return `<!-- This is the preview. The original, ${hires.width} × ${hires.height}, with a key: ${hires.url} -->
 <picture>
-${source("avif")}
-${source("webp")}
+  <source
+    type="image/avif"
+${candidates("avif")}>
   <img
     src="${preview.url}"
 ${jpegs}    width="${own}" height="${preview.height}"

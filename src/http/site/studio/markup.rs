@@ -1,4 +1,4 @@
-//! Writes the markup with which customers show a crop on their own pages: a `<picture>` in three formats and
+//! Writes the markup with which customers show a crop on their own pages: a `<picture>` as AVIF and JPEG in
 //! several widths.
 //!
 //! `assets/js/markup.js` writes the same text while the visitor moves the frame; a test compares both.
@@ -97,16 +97,16 @@ pub(super) fn picture_markup(
     let CropPictures { hires, preview, .. } = pictures;
     let ItemPicture { url, width, height } = preview;
     let widths = widths.map_or_else(|| vec![*width], |widths| widths.of_crop(pictures));
-    let sources = [ImageFormat::Avif, ImageFormat::Webp]
-        .map(|format| source(preview, &widths, format))
-        .concat();
+    let avifs = candidates(preview, &widths, ImageFormat::Avif);
+    let avif = ImageFormat::Avif.mime_type();
     let jpegs = match widths.len() {
         // The URL in `src` is the only candidate.
         1 => String::new(),
         _ => format!("{}\n", candidates(preview, &widths, ImageFormat::Jpeg)),
     };
     format!(
-        "<!-- This is the preview. The original, {} × {}, with a key: {} -->\n<picture>\n{sources}  \
+        "<!-- This is the preview. The original, {} × {}, with a key: {} -->\n<picture>\n  \
+         <source\n    type=\"{avif}\"\n{avifs}>\n  \
          <img\n    src=\"{url}\"\n{jpegs}    width=\"{width}\" height=\"{height}\"\n    \
          alt=\"{}\" loading=\"lazy\">\n</picture>",
         hires.width,
@@ -114,12 +114,6 @@ pub(super) fn picture_markup(
         hires.url,
         in_markup(headline)
     )
-}
-
-/// Writes the `<source>` element with the candidates in one format.
-fn source(preview: &ItemPicture, widths: &[u32], format: ImageFormat) -> String {
-    let candidates = candidates(preview, widths, format);
-    format!("  <source\n    type=\"{}\"\n{candidates}>\n", format.mime_type())
 }
 
 /// Writes the attributes `srcset` and `sizes` for one format, each on its own line. With a single width, writes
@@ -221,8 +215,8 @@ mod tests {
         let marked = format!("{crop}-watermark_NormalPreview.jpg");
         let found = address(&marked, Some(3), ImageFormat::Avif);
         assert_eq!(found, Some(format!("{crop}-fit_w3-watermark_NormalPreview.avif")));
-        let found = address(&marked, None, ImageFormat::Webp);
-        assert_eq!(found, Some(format!("{crop}-watermark_NormalPreview.webp")));
+        let found = address(&marked, None, ImageFormat::Avif);
+        assert_eq!(found, Some(format!("{crop}-watermark_NormalPreview.avif")));
     }
 
     #[test]
@@ -234,7 +228,6 @@ mod tests {
             "<!-- This is the preview. The original, 12 × 9, with a key: {hires} -->\n\
              <picture>\n  \
              <source\n    type=\"image/avif\"\n    srcset=\"{preview}.avif\">\n  \
-             <source\n    type=\"image/webp\"\n    srcset=\"{preview}.webp\">\n  \
              <img\n    src=\"{preview}.jpg\"\n    width=\"3\" height=\"9\"\n    \
              alt=\"a &quot;b&quot;\" loading=\"lazy\">\n</picture>"
         );
