@@ -146,13 +146,13 @@ impl Media {
             || plan::plan(entry, path, settings).is_ok()
     }
 
-    /// Returns for each format the candidates of an `<img srcset>`, in ascending width.
+    /// Returns the candidates of an `<img srcset>` in each recommended format, in ascending width.
     fn candidates(&self, entry: &CatalogEntry, upright: Size) -> Candidates {
-        let mut candidates = Candidates::default();
-        for extension in ImageFormat::all().map(RenditionExtension::Image) {
-            candidates.insert(&extension.as_str()[1..], self.srcset(entry, upright, extension));
+        let avif = RenditionExtension::Image(ImageFormat::Avif);
+        Candidates {
+            jpg: self.srcset(entry, upright, RenditionExtension::JPEG),
+            avif: self.srcset(entry, upright, avif),
         }
-        candidates
     }
 
     /// Returns the candidates of an `<img srcset>` in one format: the widths of the ladder up to the width of the

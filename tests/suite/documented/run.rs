@@ -242,8 +242,8 @@ fn renditions_of_the_guide_are_served_as_printed() {
         );
     }
     let sizes = json_of(&terminal.run(&block(page, "curl http").text));
-    let srcset = sizes["srcset"]["webp"].as_str().unwrap();
-    assert!(srcset.contains("-fit_w640_NormalPreview.webp 640w, "), "{srcset}");
+    let srcset = sizes["srcset"]["avif"].as_str().unwrap();
+    assert!(srcset.contains("-fit_w640_NormalPreview.avif 640w, "), "{srcset}");
     let document = json_of(&terminal.run(&block(page, "curl 'http").text));
     let renditions = document["renditions"].as_object().unwrap();
     let has_crop = |it: &Value| it["href"].as_str().is_some_and(|href| href.contains("-crop_w"));

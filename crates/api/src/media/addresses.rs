@@ -150,7 +150,7 @@ pub(super) const ADDRESSES: [MediaAddress; 25] = [
         path: ".renditions.json",
         summary: "The sizes and formats of an item",
         description: "What can be had of the item's picture: renditions, presets, widths and formats with their addresses, \
-                      and the text of an `<img srcset>` for each format.",
+                      and the text of an `<img srcset>` as JPEG and as AVIF.",
         answer: MediaAnswer::Renditions,
         ..ANY
     },

@@ -95,7 +95,7 @@ pub struct Renditions {
     pub renditions: Vec<AvailableRendition>,
     /// The presets by name, as open renditions.
     pub presets: BTreeMap<String, AvailablePreset>,
-    /// For each format the candidates of an `<img srcset>`.
+    /// The candidates of an `<img srcset>`, as JPEG and as AVIF.
     pub srcset: Candidates,
 }
 
@@ -167,24 +167,11 @@ impl PictureLinks {
     }
 }
 
-/// The candidates of an `<img srcset>` by format.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+/// The candidates of an `<img srcset>` by format, without WebP, which needs more bytes than JPEG at equal quality.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Candidates {
     pub jpg: String,
-    pub webp: String,
     pub avif: String,
-}
-
-impl Candidates {
-    /// Sets the candidates of the format with this extension, without its dot.
-    pub fn insert(&mut self, extension: &str, candidates: String) {
-        match extension {
-            "jpg" => self.jpg = candidates,
-            "webp" => self.webp = candidates,
-            "avif" => self.avif = candidates,
-            other => unreachable!("no picture has the extension {other}"),
-        }
-    }
 }
 
 /// Adds the media addresses to `paths`.
