@@ -226,7 +226,9 @@ fn check_patch(indexed: &IndexedJpeg, rect: Rect) {
             changed += u32::from(before != after);
         }
     }
-    assert!(changed > 0);
+    // A patch of a few samples can be too small a change for the steps of its block.
+    let is_small = rect.width.min(rect.height) < 4;
+    assert!(changed > 0 || is_small, "{rect:?}");
     // Huffman tables optimised for few blocks lack codes.
     let complete =
         |spec: &Option<HuffmanSpec>| spec.as_ref().is_none_or(|s| s.completed(AC).is_some());
