@@ -17,6 +17,8 @@ use jpeg::codec::{ChromaSubsampling, ColourSpace, PictureHeader, PlaneLayout, Pl
 
 /// The difference of neighbouring chroma samples above which a change of colour is abrupt.
 const ABRUPT_LEVELS: u8 = 48;
+/// The maximum number of samples, of 4 bytes each, in memory between the filters of the two axes.
+const BOX_SAMPLES_MAX: usize = 20 << 20;
 /// A picture has abrupt colours if more than one of this many pixels has.
 const ABRUPT_SHARE: usize = 20_000;
 
@@ -65,8 +67,8 @@ impl PlanarTarget {
         let (cell_width, cell_height) = self.chroma.cell();
         let reversed = self.reversed;
         let grid = [
-            result_grid(columns, self.size.width, cell_width, reversed.columns, (from.0, to.0)),
-            result_grid(rows, self.size.height, cell_height, reversed.rows, (from.1, to.1)),
+            result_grid(columns, self.size.width, cell_width, reversed.columns, from.0, to.0),
+            result_grid(rows, self.size.height, cell_height, reversed.rows, from.1, to.1),
         ];
         let region = self.region.scaled_by(1.0 / f64::from(from.0), 1.0 / f64::from(from.1));
         Downscale::on_grid(plane, 1, region, grid)
@@ -80,17 +82,15 @@ fn result_grid(
     edge: u32,
     cell: u32,
     is_reversed: bool,
-    (from, to): (u32, u32),
+    from: u32,
+    to: u32,
 ) -> ResultGrid {
     let filled = edge.div_ceil(cell) * cell;
     let ratio = span.length / f64::from(edge.max(1));
     let before = if is_reversed { f64::from(filled - edge) * ratio } else { 0.0 };
-    let (from, to_px) = (f64::from(from), f64::from(to));
-    ResultGrid {
-        start: (span.start - before) / from,
-        ratio: ratio * to_px / from,
-        count: filled / to,
-    }
+    let count = filled / to;
+    let (from, to) = (f64::from(from), f64::from(to));
+    ResultGrid { start: (span.start - before) / from, ratio: ratio * to / from, count }
 }
 
 /// The reduction of one plane, or of two equal ones.
@@ -151,7 +151,8 @@ impl PlanarReduction {
             light: SampleLight::Proportional,
             cell_height: index(cell.1),
         };
-        let fits = luma.downscale.slabs().len() == 1;
+        let samples = luma.downscale.box_samples() + 2 * chroma.downscale.box_samples();
+        let fits = samples <= BOX_SAMPLES_MAX;
         fits.then_some(Self { size: target.size, chroma_of_result: target.chroma, luma, chroma })
     }
 

@@ -275,6 +275,11 @@ impl Downscale {
         self.rows.boxes
     }
 
+    /// Returns the number of samples between the filters of the two axes.
+    pub(crate) fn box_samples(&self) -> usize {
+        self.rows.boxes * index(self.target.width) * self.channels
+    }
+
     /// Joins the strips, in order, and filters the columns.
     pub(crate) fn join(&self, strips: &[Vec<f32>]) -> LightPixels {
         let stride = index(self.target.width) * self.channels;
