@@ -87,7 +87,7 @@ impl MediaSettings {
     }
 }
 
-/// How a rendition is made from a picture of a standard set.
+/// The use of a picture of a standard set for a rendition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StandardUsage {
     /// The picture is the rendition.
@@ -103,7 +103,7 @@ pub(super) enum StandardUsage {
 pub(super) struct StandardSource {
     /// The key of the picture in the set.
     pub(super) key: ContentHash,
-    /// How the rendition is made from the picture. The steps of a plan imply it.
+    /// The use of the picture for the rendition. The steps of a plan imply it.
     #[serde(skip)]
     pub(super) usage: StandardUsage,
     /// The memory to make the set, from [`StandardRecipes::working_bytes`].

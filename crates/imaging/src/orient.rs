@@ -173,15 +173,10 @@ pub(crate) fn orient_planes(planes: Planes, region: Rect, orientation: Orientati
             let start = from.start + (index(y) + row) * from.width + index(x);
             part.extend_from_slice(&data[start..start + to.width]);
         }
-        let size = Size { width: edge(to.width), height: edge(to.height) };
-        out.extend(orientation.orient(Pixels { size, channels: 1, data: part }).data);
+        out.extend(orientation.orient(Pixels { size: to.size(), channels: 1, data: part }).data);
     }
     let chroma = if orientation.swaps_axes() { chroma.transposed() } else { chroma };
     Planes { size: orientation.oriented_size(region.size()), space, chroma, data: out }
-}
-
-fn edge(value: usize) -> u32 {
-    u32::try_from(value).expect("edges come from 32-bit sizes")
 }
 
 #[cfg(test)]

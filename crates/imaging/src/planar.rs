@@ -9,18 +9,20 @@
 use std::ops::Range;
 
 use crate::colour::SrgbConversion;
-use crate::index;
-use crate::linear::{Downscale, LightPixels, PixelRegion, ResultGrid, SampleLight, Span};
+use crate::linear::{
+    Downscale, LightPixels, PixelRegion, ResultGrid, STRIP_PIXELS, SampleLight, Span,
+};
 use crate::orient::ReversedAxes;
+use crate::{ParallelMap, collect, index};
 use geometry::Size;
 use jpeg::codec::{ChromaSubsampling, ColourSpace, PictureHeader, PlaneLayout, Planes};
 
 /// The difference of neighbouring chroma samples above which a change of colour is abrupt.
 const ABRUPT_LEVELS: u8 = 48;
-/// The maximum number of samples, of 4 bytes each, in memory between the filters of the two axes.
-const BOX_SAMPLES_MAX: usize = 20 << 20;
 /// A picture has abrupt colours if more than one of this many pixels has.
 const ABRUPT_SHARE: usize = 20_000;
+/// The maximum number of samples, of 4 bytes each, in memory between the filters of the two axes.
+const BOX_SAMPLES_MAX: usize = 20 << 20;
 
 /// Returns whether a picture can be reduced as planes: it is stored in them, and its colours stay as they are.
 pub(crate) fn is_planar(header: &PictureHeader, conversion: &SrgbConversion) -> bool {
@@ -37,6 +39,7 @@ pub(crate) fn is_planar(header: &PictureHeader, conversion: &SrgbConversion) -> 
 pub(crate) fn has_abrupt_colours(planes: &Planes) -> bool {
     let layout = Planes::layout(planes.size, planes.space, planes.chroma);
     let samples = &planes.data[layout[0].width * layout[0].height..];
+    // The few pairs across the edges of rows do not matter.
     let neighbours = samples.iter().zip(samples.iter().skip(1));
     let abrupt = neighbours.filter(|(a, b)| a.abs_diff(**b) > ABRUPT_LEVELS).count();
     abrupt * ABRUPT_SHARE > samples.len() / 2
@@ -89,7 +92,8 @@ fn result_grid(
     let ratio = span.length / f64::from(edge.max(1));
     let before = if is_reversed { f64::from(filled - edge) * ratio } else { 0.0 };
     let count = filled / to;
-    let (from, to) = (f64::from(from), f64::from(to));
+    let from = f64::from(from);
+    let to = f64::from(to);
     ResultGrid { start: (span.start - before) / from, ratio: ratio * to / from, count }
 }
 
@@ -142,18 +146,34 @@ impl PlanarReduction {
         let cell = header.chroma.cell();
         let layout = Planes::layout(source, header.space, header.chroma);
         let luma = PlanePlan {
-            downscale: target.downscale(plane_size(&layout[0]), (1, 1), (1, 1)),
+            downscale: target.downscale(layout[0].size(), (1, 1), (1, 1)),
             light: SampleLight::Srgb,
             cell_height: 1,
         };
         let chroma = PlanePlan {
-            downscale: target.downscale(plane_size(&layout[1]), cell, target.chroma.cell()),
+            downscale: target.downscale(layout[1].size(), cell, target.chroma.cell()),
             light: SampleLight::Proportional,
             cell_height: index(cell.1),
         };
         let samples = luma.downscale.box_samples() + 2 * chroma.downscale.box_samples();
         let fits = samples <= BOX_SAMPLES_MAX;
         fits.then_some(Self { size: target.size, chroma_of_result: target.chroma, luma, chroma })
+    }
+
+    /// Reduces whole planes in strips, in parallel.
+    pub(crate) fn reduce_whole(
+        &self,
+        planes: &Planes,
+        parallel_map: ParallelMap<'_>,
+    ) -> LightPlanes {
+        let strips = self.strips(STRIP_PIXELS);
+        let rows =
+            collect(parallel_map, strips.len(), |at| self.reduce_strip(&strips[at], planes, 0));
+        // A strip that the map left out is reduced here, so that no picture has a gap.
+        let rows = rows.into_iter().zip(&strips);
+        let rows =
+            rows.map(|(rows, strip)| rows.unwrap_or_else(|| self.reduce_strip(strip, planes, 0)));
+        self.join(rows.collect())
     }
 
     /// Splits the plan into strips, from the top down, for sources of about `pixels` pixels each.
@@ -221,11 +241,6 @@ impl PlanarReduction {
         let planes = [self.luma.downscale.join(luma), chroma.join(cb), chroma.join(cr)];
         LightPlanes { size: self.size, chroma: self.chroma_of_result, planes }
     }
-}
-
-fn plane_size(layout: &PlaneLayout) -> Size {
-    let edge = |edge: usize| u32::try_from(edge).expect("edges come from 32-bit sizes");
-    Size::new(edge(layout.width), edge(layout.height))
 }
 
 /// A reduced picture: luma in linear light, and chroma as a share of its range.

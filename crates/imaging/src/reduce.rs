@@ -80,7 +80,10 @@ impl Reduction<'_> {
         &self,
         finish: impl Fn(LightPixels) -> T,
     ) -> Result<ReducedPicture<Vec<T>>, RasterError> {
-        if let Some(planes) = self.planes(ChromaSubsampling::Full)? {
+        // Of a level, planes are tried only where they are the result. Here they may have been tried and refused.
+        if !self.is_level()
+            && let Some(planes) = self.planes(ChromaSubsampling::Full)?
+        {
             return Ok(planes.map(|planes| vec![finish(planes.to_rgb())]));
         }
         let stored = self.stored_region()?;
@@ -137,14 +140,8 @@ impl Reduction<'_> {
         if self.is_level() && has_abrupt_colours(&decoded) {
             return Ok(None);
         }
-        let strips = plan.strips(STRIP_PIXELS);
-        let reduce = |number: usize| plan.reduce_strip(&strips[number], &decoded, 0);
-        let rows = collect(self.parallel_map(), strips.len(), reduce);
-        // A strip that the map left out is reduced here, so that no picture has a gap.
-        let rows = rows.into_iter().enumerate();
-        let rows = rows.map(|(number, rows)| rows.unwrap_or_else(|| reduce(number))).collect();
         Ok(Some(ReducedPicture {
-            value: plan.join(rows),
+            value: plan.reduce_whole(&decoded, self.parallel_map()),
             decoded_pixels: decoded.size.pixels(),
             warning,
             render_path: self.whole_path(),
@@ -175,7 +172,8 @@ impl Reduction<'_> {
             Ok((rows, StripFacts { decoded_pixels: planes.size.pixels(), warning }))
         });
         let mut rows = Vec::with_capacity(strips.len());
-        let (mut decoded_pixels, mut warning) = (0, None);
+        let mut decoded_pixels = 0;
+        let mut warning = None;
         for strip in reduced {
             match strip {
                 Some(Ok((strip, facts))) => {

@@ -83,7 +83,8 @@ impl LightTables {
     pub(super) fn light_at(&self, level: f32) -> f32 {
         let level = level.clamp(0.0, 255.0);
         let below = whole(level);
-        let (low, high) = (self.light[below], self.light[(below + 1).min(255)]);
+        let low = self.light[below];
+        let high = self.light[(below + 1).min(255)];
         low + (high - low) * (level - level.floor())
     }
 
@@ -94,7 +95,8 @@ impl LightTables {
         let light = light.clamp(0.0, 1.0);
         let nearest = usize::from(self.level(light));
         let below = if light < self.light[nearest] { nearest - 1 } else { nearest.min(254) };
-        let (low, high) = (self.light[below], self.light[below + 1]);
+        let low = self.light[below];
+        let high = self.light[below + 1];
         float(below) + (light - low) / (high - low)
     }
 

@@ -142,7 +142,8 @@ impl Downscale {
         region: PixelRegion,
         grid: [ResultGrid; 2],
     ) -> Self {
-        let ([columns, rows], [across, down]) = (region.spans(), grid);
+        let [columns, rows] = region.spans();
+        let [across, down] = grid;
         Self {
             columns: Axis::new(source.width, columns, across),
             rows: Axis::new(source.height, rows, down),
@@ -317,7 +318,8 @@ impl LightPixels {
         let samples = luma.data.iter().zip(&blue.data).zip(&red.data);
         let data = samples.flat_map(|((luma, blue), red)| {
             let y = tables.exact_level(*luma);
-            let (blue, red) = (blue * 255.0 - CHROMA_ZERO, red * 255.0 - CHROMA_ZERO);
+            let blue = blue * 255.0 - CHROMA_ZERO;
+            let red = red * 255.0 - CHROMA_ZERO;
             let green = y - 0.344_136 * blue - 0.714_136 * red;
             [y + 1.402 * red, green, y + 1.772 * blue].map(|level| tables.light_at(level))
         });

@@ -202,6 +202,13 @@ pub struct Planes {
     pub data: Vec<u8>,
 }
 
+impl PlaneLayout {
+    /// Returns the size of the plane in samples.
+    pub fn size(&self) -> Size {
+        Size { width: edge_px(self.width), height: edge_px(self.height) }
+    }
+}
+
 impl Planes {
     /// Computes the position of each plane: one plane for grey, three otherwise.
     pub fn layout(size: Size, space: ColourSpace, chroma: ChromaSubsampling) -> Vec<PlaneLayout> {
@@ -262,6 +269,10 @@ pub struct EncodeOptions {
 }
 
 /// Converts a pixel count or edge to an index.
+fn edge_px(samples: usize) -> u32 {
+    u32::try_from(samples).expect("edges come from 32-bit sizes")
+}
+
 fn px(value: u32) -> usize {
     usize::try_from(value).expect("the machine has at least 32-bit indices")
 }

@@ -67,19 +67,14 @@ pub(super) fn ycbcr_planes(pixels: &Pixels) -> [Plane; 3] {
 pub(super) fn components(planes: &Planes) -> Vec<Plane> {
     let layout = Planes::layout(planes.size, planes.space, planes.chroma);
     let components = layout.iter().enumerate().map(|(number, plane)| {
-        let PlaneLayout { start, width: stride, height } = *plane;
-        let Size { width, height } =
-            if number == 0 { planes.size } else { Size::new(edge(stride), edge(height)) };
+        let PlaneLayout { start, width: stride, .. } = *plane;
+        let Size { width, height } = if number == 0 { planes.size } else { plane.size() };
         let rows = planes.data[start..].chunks_exact(stride).take(height as usize);
         let samples = rows.flat_map(|row| &row[..width as usize]);
         let samples = samples.map(|&sample| f32::from(sample) - LEVEL_SHIFT).collect();
         Plane::new(Size { width, height }, samples)
     });
     components.collect()
-}
-
-fn edge(value: usize) -> u32 {
-    u32::try_from(value).expect("edges come from 32-bit sizes")
 }
 
 /// Halves a plane in both directions, each side rounded up.
